@@ -1,0 +1,1 @@
+//! Benchmarks of aftercommit against hand-written loops.

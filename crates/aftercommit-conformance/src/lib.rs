@@ -1,0 +1,1 @@
+//! Suites that any broker or store of aftercommit must pass, fault decorators and a fault proxy.

@@ -1,0 +1,1 @@
+//! Contracts of aftercommit: messages, deliveries, sources, publishers, failures.

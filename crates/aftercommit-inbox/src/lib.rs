@@ -1,0 +1,1 @@
+//! The consumer core of aftercommit: claim, handle, commit, then settle.

@@ -1,0 +1,1 @@
+//! RabbitMQ for aftercommit, on lapin.
