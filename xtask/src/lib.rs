@@ -1,1 +1,16 @@
-//! xtask.
+//! The chores of this workspace, and real servers for its tests.
+//!
+//! As a program (`cargo xtask`) it installs, starts, tests and checks. As a library it starts private server nodes
+//! that a test may restart, kill and configure as it likes: [`services::postgres::Node`] and
+//! [`services::rabbitmq::Node`]. The servers shared by all tests are found with
+//! [`services::postgres::url`] and [`services::rabbitmq::url`].
+//!
+//! Everything here is blocking: call it from `spawn_blocking` where that matters.
+
+mod error;
+pub mod ports;
+mod process;
+pub mod services;
+mod wait;
+
+pub use error::{Error, Result};

@@ -1,0 +1,9 @@
+//! Real servers, started natively: shared ones that stay up, and private nodes for one test.
+
+mod place;
+pub mod postgres;
+pub mod rabbitmq;
+mod shared;
+
+pub use place::Place;
+pub use shared::{ALL, Condition, Service, down, named, status, up, variables};
