@@ -34,6 +34,15 @@ impl Process {
         (!matches!(state, "Z" | "X")).then(|| Self { pid, started: format!("{}:{ticks}", boot.trim()) })
     }
 
+    /// All processes that work in this folder, as PostgreSQL's do in its data.
+    pub(crate) fn in_folder(folder: &Path) -> Vec<Self> {
+        let pids = fs::read_dir("/proc").into_iter().flatten();
+        pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter(|pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder))
+            .filter_map(Self::of)
+            .collect()
+    }
+
     /// Reads a pid file; `None` unless that very process still runs.
     pub(crate) fn recorded(file: &Path) -> Option<Self> {
         let text = fs::read_to_string(file).ok()?;

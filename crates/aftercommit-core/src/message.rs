@@ -143,6 +143,8 @@ mod tests {
         let second = message.decode_once::<u32, _>(|_| Err(Failure::poison("decoded twice"))).unwrap();
         assert_eq!((*first, *second), (7, 7));
         assert_eq!(*message.decode_once(|_| Ok("other type")).unwrap(), "other type");
-        assert_eq!(*message.clone().decode_once(|_| Ok(8_u32)).unwrap(), 8);
+        let copy = message.clone();
+        assert_eq!(*copy.decode_once(|_| Ok(8_u32)).unwrap(), 8);
+        assert_eq!(*message.decode_once(|_| Ok(9_u32)).unwrap(), 7, "the copy decodes for itself");
     }
 }

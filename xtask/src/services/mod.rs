@@ -2,6 +2,7 @@
 
 mod place;
 pub mod postgres;
+mod private;
 pub mod rabbitmq;
 mod shared;
 

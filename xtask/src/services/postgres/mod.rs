@@ -1,8 +1,10 @@
 //! PostgreSQL: the shared server, and private nodes.
 
+mod node;
 mod server;
 mod shared;
 
+pub use node::{Node, NodeOptions, Shutdown};
 pub use shared::{Shared, url};
 
 fn url_at(port: u16) -> String {

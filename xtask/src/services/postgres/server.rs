@@ -50,8 +50,10 @@ impl Server {
         Process::forget(&self.pid_file())
     }
 
+    /// With all sessions: the server's own death alone leaves them until they notice.
     pub(crate) fn kill(&self) -> Result<()> {
-        self.stop(Signal::KILL)
+        self.stop(Signal::KILL)?;
+        end_sessions(&self.folder.join("data"), Duration::ZERO)
     }
 
     /// Asks the server for an answer.
@@ -70,6 +72,7 @@ impl Server {
             say("creating the data directory");
             self.initialise(&programs, &data, name)?;
         }
+        end_sessions(&data, Duration::from_secs(5))?;
         remove_stale_lock(&data)?;
         let file = data.join("postgresql.conf");
         fs::write(&file, self.whole_config()).doing(|| format!("writing {}", file.display()))?;
@@ -162,23 +165,19 @@ impl Server {
     }
 }
 
-/// PostgreSQL refuses to start beside a lock file whose pid is alive, even if that is another program's by now (a
-/// machine that was switched off). Ours is stale whenever no recorded process runs, unless that pid serves this data.
-fn remove_stale_lock(data: &Path) -> Result<()> {
-    let file = data.join("postmaster.pid");
-    let Ok(text) = fs::read_to_string(&file) else {
+/// PostgreSQL refuses to start while sessions of a killed server are left: they get `grace` to notice its death.
+fn end_sessions(data: &Path, grace: Duration) -> Result<()> {
+    let none_left = || Ok(Process::in_folder(data).is_empty());
+    if wait::until("sessions of a killed server", grace, wait::SILENT, none_left).is_ok() {
         return Ok(());
-    };
-    let pid = text.lines().next().unwrap_or_default();
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let data_arg = data.as_os_str().as_encoded_bytes();
-    if line.split(|&b| b == 0).any(|arg| arg == data_arg) {
-        return Err(Error::new(format!(
-            "process {pid} already serves {}, and was not started here",
-            data.display()
-        )));
     }
-    fs::remove_file(&file).doing(|| format!("removing {}", file.display()))
+    Process::in_folder(data).iter().try_for_each(|session| session.end(Signal::KILL, STOPPED_WITHIN))
+}
+
+/// PostgreSQL also refuses to start beside a lock file whose pid is alive, even if that is another program's by now
+/// (after a power cut). Once no process works in the data folder, the file is stale.
+fn remove_stale_lock(data: &Path) -> Result<()> {
+    Process::forget(&data.join("postmaster.pid"))
 }
 
 /// The folder of the newest installed PostgreSQL's programs (Debian keeps them out of the path).

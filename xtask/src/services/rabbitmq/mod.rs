@@ -1,9 +1,11 @@
 //! RabbitMQ: the shared server, and private nodes.
 
+mod node;
 mod probe;
 mod server;
 mod shared;
 
+pub use node::{Node, NodeOptions};
 pub use shared::{Shared, management_url, url};
 
 fn amqp_url_at(port: u16) -> String {
