@@ -10,6 +10,7 @@
 mod error;
 pub mod ports;
 mod process;
+pub mod python;
 pub mod services;
 mod wait;
 
