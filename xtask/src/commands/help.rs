@@ -1,3 +1,5 @@
+use xtask::services::ALL;
+
 use super::run;
 
 const COMMANDS: &[(&str, &str, &str)] = &[
@@ -8,7 +10,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ),
     (
         "services up|down|status [NAME...]",
-        "starts, stops, shows the servers that tests share: postgres, rabbitmq",
+        "starts, stops, shows the servers that tests share; without a name all of them",
         "cargo xtask services up postgres",
     ),
     (
@@ -38,6 +40,7 @@ pub(crate) fn print() -> bool {
     for (usage, what, example) in COMMANDS.iter().chain(soak) {
         println!("  {usage}\n      {what}\n      example: {example}");
     }
-    println!("\n{ENVIRONMENT}");
+    let names: Vec<_> = ALL.iter().map(|s| s.name()).collect();
+    println!("\nServices: {}\n\n{ENVIRONMENT}", names.join(", "));
     true
 }
