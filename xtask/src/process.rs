@@ -152,7 +152,8 @@ pub(crate) fn run(mut command: Command) -> Result<String> {
         return Ok(text);
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    Err(Error::new(format!("{command:?} failed ({}):\n{}{}", output.status, text, errors.trim_end())))
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
+    Err(Error::new(format!("{program} failed ({}): {text}{}", output.status, errors.trim_end())))
 }
 
 /// The last lines of a log.

@@ -16,9 +16,12 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         [ci] if ci == "--ci" => true,
         _ => return Err(Error::new("usage: cargo xtask setup [--ci]")),
     };
-    install_packages(&missing())?;
-    if let Some(still) = missing().first() {
-        return Err(Error::new(format!("{} was installed and is still not usable", still.what)));
+    let needs = missing();
+    if !needs.is_empty() {
+        install_packages(&needs)?;
+        if let Some(still) = missing().first() {
+            return Err(Error::new(format!("{} was installed and is still not usable", still.what)));
+        }
     }
     if ci {
         install_cargo_deny()?;
@@ -55,9 +58,6 @@ fn missing() -> Vec<Need> {
 
 fn install_packages(needs: &[Need]) -> Result<()> {
     let packages: Vec<_> = needs.iter().flat_map(|need| need.packages).copied().collect();
-    if packages.is_empty() {
-        return Ok(());
-    }
     let install = format!("apt-get install -y --no-install-recommends {}", packages.join(" "));
     if on_path("apt-get").is_none() {
         return Err(Error::new(format!(

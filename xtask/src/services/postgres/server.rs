@@ -30,12 +30,19 @@ impl Server {
 
     /// Starts it unless it runs, and waits until it answers a query.
     pub(crate) fn start(&self, say: Say<'_>) -> Result<()> {
-        let process = match self.process() {
-            Some(running) => running,
-            None => self.launch(say)?,
-        };
+        if let Some(running) = self.process() {
+            let ready = self.await_ready(&running, say);
+            // It may be found while it dies of a kill of a moment ago.
+            if ready.is_ok() || running.is_alive() {
+                return ready;
+            }
+        }
+        self.await_ready(&self.launch(say)?, say)
+    }
+
+    fn await_ready(&self, process: &Process, say: Say<'_>) -> Result<()> {
         let ready = || {
-            if process.is_alive() { Ok(self.probe().is_ok()) } else { Err(Error::new("postgres ended")) }
+            if process.is_alive() { Ok(self.probe().is_ok()) } else { Err(Error::new("it ended")) }
         };
         wait::until(&format!("postgres on port {}", self.port), READY_WITHIN, say, ready)
             .and_then(|()| self.create_database())

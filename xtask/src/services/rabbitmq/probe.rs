@@ -39,7 +39,8 @@ pub(crate) fn management(port: u16) -> Result<()> {
     Err(Error::new(format!("management on port {port} answered {}", String::from_utf8_lossy(&status))))
 }
 
-fn connect(port: u16) -> Result<TcpStream> {
+/// Somebody listens.
+pub(crate) fn connect(port: u16) -> Result<TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let stream =
         TcpStream::connect_timeout(&address, PATIENCE).doing(|| format!("connecting to port {port}"))?;

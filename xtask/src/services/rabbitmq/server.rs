@@ -46,12 +46,20 @@ impl Server {
 
     /// Starts it unless it runs, and waits until it answers AMQP and management requests.
     pub(crate) fn start(&self, say: Say<'_>) -> Result<()> {
-        let process = match self.process() {
-            Some(running) => running,
-            None => self.launch()?,
-        };
+        if let Some(running) = self.process() {
+            self.start_epmd()?;
+            let ready = self.await_ready(&running, say);
+            // It may be found while it dies of a kill of a moment ago.
+            if ready.is_ok() || running.is_alive() {
+                return ready;
+            }
+        }
+        self.await_ready(&self.launch()?, say)
+    }
+
+    fn await_ready(&self, process: &Process, say: Say<'_>) -> Result<()> {
         let ready = || {
-            if process.is_alive() { Ok(self.probe().is_ok()) } else { Err(Error::new("the node ended")) }
+            if process.is_alive() { Ok(self.probe().is_ok()) } else { Err(Error::new("it ended")) }
         };
         wait::until(&format!("rabbitmq on port {}", self.ports.amqp), READY_WITHIN, say, ready)
             .doing(|| format!("rabbitmq did not get ready\n{}", tail(&self.log())))
@@ -59,7 +67,9 @@ impl Server {
 
     pub(crate) fn probe(&self) -> Result<()> {
         probe::amqp(self.ports.amqp)?;
-        probe::management(self.ports.management)
+        probe::management(self.ports.management)?;
+        // Without it the node serves on, but no tool finds it.
+        probe::connect(self.ports.epmd).map(drop)
     }
 
     /// `TERM` is RabbitMQ's graceful stop.
@@ -112,7 +122,7 @@ impl Server {
         let process = spawn(epmd, &self.folder.join("epmd.log"))?;
         process.record(&self.epmd_pid_file())?;
         wait::until("epmd", Duration::from_secs(10), wait::SILENT, || {
-            Ok(std::net::TcpStream::connect(("127.0.0.1", self.ports.epmd)).is_ok())
+            Ok(probe::connect(self.ports.epmd).is_ok())
         })
     }
 
