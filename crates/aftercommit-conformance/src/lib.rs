@@ -1,1 +1,3 @@
 //! Suites that any broker or store of aftercommit must pass, fault decorators and a fault proxy.
+
+pub mod proxy;
