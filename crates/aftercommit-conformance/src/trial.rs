@@ -1,0 +1,127 @@
+//! A trial as data, so that a suite can be listed, run by a test harness or run by a program.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::runtime::Runtime;
+
+use aftercommit_core::BoxError;
+
+/// What a trial's body is: made anew for each run.
+pub type Body = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+/// One trial of a suite.
+#[derive(Clone)]
+pub struct Trial {
+    name: String,
+    deadline: Duration,
+    absent: Option<Absent>,
+    body: Body,
+}
+
+/// Something that a product or its fixture lacks, and why. A trial that needs it is not run and
+/// says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// What is lacking.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// What it asked for holds.
+    Passed,
+    /// It does not, and how.
+    Failed(String),
+    /// It was not run: neither good nor bad.
+    Absent(Absent),
+}
+
+impl Trial {
+    /// A trial that fails when its body does, or does not end by the deadline.
+    pub fn new(name: impl Into<String>, deadline: Duration, body: Body) -> Self {
+        Self { name: name.into(), deadline, absent: None, body }
+    }
+
+    /// The same trial, not to be run.
+    #[must_use]
+    pub fn without(mut self, absent: Absent) -> Self {
+        self.absent = Some(absent);
+        self
+    }
+
+    /// The trial's name: `topic::what_holds`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it lacks, if it will not be run.
+    #[must_use]
+    pub const fn absent(&self) -> Option<&Absent> {
+        self.absent.as_ref()
+    }
+
+    /// Runs it on the current runtime.
+    ///
+    /// # Cancel safety
+    /// A dropped future ends the trial in the middle; what it made at a broker may stay.
+    pub async fn run(&self) -> Outcome {
+        if let Some(absent) = &self.absent {
+            return Outcome::Absent(absent.clone());
+        }
+        match tokio::time::timeout(self.deadline, (self.body)()).await {
+            Ok(Ok(())) => Outcome::Passed,
+            Ok(Err(error)) => Outcome::Failed(chain(error.as_ref())),
+            Err(_) => Outcome::Failed(format!("it did not end within {:?}", self.deadline)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trial")
+            .field("name", &self.name)
+            .field("absent", &self.absent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs trials as tests with their names, each on a runtime of its own. Trials that lack something
+/// are listed as ignored, with what they lack.
+pub fn main(trials: Vec<Trial>, runtime: fn() -> std::io::Result<Runtime>) -> ExitCode {
+    let arguments = libtest_mimic::Arguments::from_args();
+    let tests = trials.into_iter().map(|trial| as_test(trial, runtime)).collect();
+    libtest_mimic::run(&arguments, tests).exit_code()
+}
+
+fn as_test(trial: Trial, runtime: fn() -> std::io::Result<Runtime>) -> libtest_mimic::Trial {
+    let kind = trial.absent().map(|absent| format!("absent: {}, {}", absent.what, absent.reason));
+    let name = trial.name().to_owned();
+    let test = libtest_mimic::Trial::test(name, move || match runtime()?.block_on(trial.run()) {
+        Outcome::Passed => Ok(()),
+        Outcome::Failed(reason) => Err(reason.into()),
+        Outcome::Absent(absent) => Err(format!("it needs {}: {}", absent.what, absent.reason).into()),
+    });
+    match kind {
+        Some(kind) => test.with_kind(kind).with_ignored_flag(true),
+        None => test,
+    }
+}
+
+/// The error and everything below it in one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        next = error.source();
+    }
+    text
+}

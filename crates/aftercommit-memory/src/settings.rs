@@ -1,0 +1,30 @@
+//! What a memory broker is made with.
+
+use std::time::Duration;
+
+use aftercommit_core::Delay;
+
+/// Settings of a [`MemoryBroker`](crate::MemoryBroker).
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How messages wait that are given back for later: held by the client as with RabbitMQ and
+    /// Kafka (the default, up to 30 minutes), or natively in the queue.
+    pub delay: Delay,
+    /// The most bytes a body may have. Default: 4 MiB.
+    pub max_size: usize,
+    /// How much virtual time a publish waits for its answer. Default: 30 seconds.
+    pub publish_deadline: Duration,
+    /// The prefetch of a subscription that does not say. Default: 100.
+    pub prefetch: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            delay: Delay::Held { longest: Duration::from_secs(30 * 60) },
+            max_size: 4 * 1024 * 1024,
+            publish_deadline: Duration::from_secs(30),
+            prefetch: 100,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The state behind one lock, and the bell that rings when it changed.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::state::State;
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Shared {
+    pub(crate) fn new(state: State) -> Self {
+        Self { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let answer = change(&mut self.lock());
+        self.changed.notify_waiters();
+        answer
+    }
+
+    /// Looks at each change until `look` answers something. Looks once before it waits.
+    pub(crate) async fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T> + Send) -> T {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before looking, so that no change falls between the look and the wait.
+            changed.as_mut().enable();
+            let found = look(&mut self.lock());
+            if let Some(found) = found {
+                return found;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
