@@ -30,8 +30,11 @@ impl Process {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_whitespace();
         let state = fields.next()?;
-        let ticks = fields.nth(18)?;
-        (!matches!(state, "Z" | "X")).then(|| Self { pid, started: format!("{}:{ticks}", boot.trim()) })
+        let threads = fields.nth(16)?;
+        let ticks = fields.nth(1)?;
+        // A killed process with threads is a corpse before the last of them has let go of its ports.
+        let is_corpse = state == "X" || (state == "Z" && threads == "1");
+        (!is_corpse).then(|| Self { pid, started: format!("{}:{ticks}", boot.trim()) })
     }
 
     /// All processes that work in this folder, as PostgreSQL's do in its data.
@@ -163,4 +166,40 @@ pub(crate) fn tail(log: &Path) -> String {
     let lines: Vec<_> = text.lines().collect();
     let shown = &lines[lines.len().saturating_sub(LINES)..];
     format!("--- end of {} ---\n{}\n---", log.display(), shown.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_file_counts_only_for_the_very_process() {
+        let file = std::env::temp_dir().join(format!("aftercommit-process-{}.pid", std::process::id()));
+        let me = Process::of(i32::try_from(std::process::id()).unwrap()).unwrap();
+        me.record(&file).unwrap();
+        assert_eq!(Process::recorded(&file), Some(me.clone()));
+        // The same pid after a reboot.
+        Process { started: "another boot:1".to_owned(), ..me }.record(&file).unwrap();
+        assert_eq!(Process::recorded(&file), None);
+        Process::forget(&file).unwrap();
+        Process::forget(&file).unwrap();
+        assert_eq!(Process::recorded(&file), None);
+    }
+
+    #[test]
+    fn a_corpse_is_gone() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::of(i32::try_from(child.id()).unwrap()).unwrap();
+        process.end(Signal::KILL, Duration::from_secs(10)).unwrap();
+        assert!(!process.is_alive());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_failed_command_says_what_it_printed() {
+        let mut sh = command("sh", None);
+        sh.args(["-c", "echo out; echo no >&2; exit 3"]);
+        let text = run(sh).unwrap_err().to_string();
+        assert!(text.contains("exit status: 3") && text.contains("out") && text.contains("no"), "{text}");
+    }
 }
