@@ -1,0 +1,181 @@
+//! A consumer at work, and how it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aftercommit_core::{Redelivery, Source, SourceError};
+use futures_util::future::join_all;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::dispatch::Dispatch;
+use crate::error::ConsumerError;
+use crate::health::Health;
+use crate::measures::Measures;
+use crate::pause::Gate;
+use crate::settle::Settler;
+
+/// A running consumer. Dropping it begins a graceful shutdown in the background.
+#[derive(Debug)]
+pub struct Running {
+    health: Health,
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), ConsumerError>>,
+}
+
+/// What the supervising task holds.
+pub(crate) struct Parts {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) dispatch: Arc<Dispatch>,
+    pub(crate) lanes: TaskTracker,
+    pub(crate) settler: Settler,
+    pub(crate) gate: Gate,
+    pub(crate) metrics: Measures,
+    pub(crate) died: Died,
+    pub(crate) stop: CancellationToken,
+    pub(crate) ended: CancellationToken,
+    pub(crate) shutdown: Duration,
+}
+
+impl Running {
+    pub(crate) fn new(parts: Parts, health: Health, prefetch: usize) -> Self {
+        let stop = parts.stop.clone();
+        let ended = parts.ended.clone();
+        let task = tokio::spawn(async move {
+            let _ended = ended.drop_guard();
+            parts.supervise(prefetch).await
+        });
+        Self { health, stop, task }
+    }
+
+    /// Readiness and liveness.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.health.clone()
+    }
+
+    /// Begins a graceful shutdown; [`ended`](Self::ended) waits for its end.
+    pub fn shut_down(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until the consumer has ended, by a shutdown or an error.
+    ///
+    /// # Errors
+    /// [`ConsumerError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future begins a graceful shutdown in the background.
+    pub async fn ended(mut self) -> Result<(), ConsumerError> {
+        (&mut self.task).await.unwrap_or(Err(ConsumerError::LaneEnded))
+    }
+
+    /// Waits until `until` is ready, then shuts down; or until the consumer ends by itself.
+    ///
+    /// # Errors
+    /// [`ConsumerError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future begins a graceful shutdown in the background.
+    pub async fn until(self, until: impl Future<Output = ()> + Send) -> Result<(), ConsumerError> {
+        let ended = self.health.ended.clone();
+        // Either of the two is enough; the shutdown is a no-op for a consumer that has ended.
+        let _ = ended.run_until_cancelled(until).await;
+        self.shut_down();
+        self.ended().await
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Parts {
+    async fn supervise(mut self, prefetch: usize) -> Result<(), ConsumerError> {
+        let taken = self.take_in(prefetch).await;
+        self.stop.cancel();
+        let left = self.dispatch.close();
+        tracing::info!(
+            not_started = left.len(),
+            "the consumer stops: no more is taken, what is open is finished"
+        );
+        let given_back = join_all(left.into_iter().map(|delivery| delivery.give_back(Redelivery::Now))).await;
+        given_back.iter().for_each(|given_back| self.metrics.settled(given_back));
+        let open = async {
+            self.lanes.wait().await;
+            self.settler.finished().await;
+        };
+        // Nothing is cut off here: after the limit the tasks go on, but nobody waits for them.
+        let in_time = tokio::time::timeout(self.shutdown, open).await.is_ok();
+        // Whatever is not settled goes back to the broker with this.
+        let closed = self.source.close().await;
+        taken?;
+        if self.died.is_dead() {
+            return Err(ConsumerError::LaneEnded);
+        }
+        if !in_time {
+            return Err(ConsumerError::ShutdownTimedOut(self.shutdown));
+        }
+        closed?;
+        tracing::info!("the consumer has stopped; everything it finished is settled");
+        Ok(())
+    }
+
+    async fn take_in(&mut self, prefetch: usize) -> Result<(), SourceError> {
+        loop {
+            if self.stop.run_until_cancelled(self.gate.opened()).await.is_none() {
+                return Ok(());
+            }
+            let Some(received) = self.stop.run_until_cancelled(self.source.recv(prefetch)).await else {
+                return Ok(());
+            };
+            for delivery in received? {
+                self.metrics.received(&delivery);
+                self.dispatch.push(delivery);
+            }
+        }
+    }
+}
+
+/// Notices a lane that ends by a panic of our own: the consumer stops instead of going on with
+/// fewer lanes than it says.
+#[derive(Clone, Debug)]
+pub(crate) struct Died {
+    dead: Arc<AtomicBool>,
+    stop: CancellationToken,
+}
+
+impl Died {
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self { dead: Arc::new(AtomicBool::new(false)), stop }
+    }
+
+    pub(crate) fn watch(&self) -> Watch {
+        Watch(Some(self.clone()))
+    }
+
+    fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+}
+
+pub(crate) struct Watch(Option<Died>);
+
+impl Watch {
+    pub(crate) fn ended_well(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(died) = &self.0 {
+            died.dead.store(true, Ordering::SeqCst);
+            died.stop.cancel();
+        }
+    }
+}
