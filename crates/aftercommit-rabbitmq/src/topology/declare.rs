@@ -1,0 +1,76 @@
+use aftercommit_core::{BrokerError, Subscription};
+use lapin::ExchangeKind;
+use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
+use lapin::types::{AMQPValue, FieldTable};
+
+use super::{dead_letter_queue, name};
+use crate::config::{Config, QueueType};
+use crate::error::{code, reply_code, touching};
+use crate::link::Link;
+
+/// Makes queue, dead-letter queue, missing exchanges and bindings.
+pub(crate) async fn declare(config: &Config, subscription: &Subscription) -> Result<(), BrokerError> {
+    let link = Link::open(config, "topology").await?;
+    let made = parts(config, &link, subscription).await;
+    link.close().await;
+    made
+}
+
+async fn parts(config: &Config, link: &Link, subscription: &Subscription) -> Result<(), BrokerError> {
+    let mut arguments = arguments(config.queue_type);
+    if let Some(limit) = config.delivery_limit {
+        arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(limit));
+    }
+    queue(config, link, &subscription.source, arguments).await?;
+    // Replicated whatever the source is: a dead letter may be the last copy.
+    queue(config, link, &dead_letter_queue(subscription), self::arguments(QueueType::Quorum)).await?;
+    for binding in &subscription.bindings {
+        exchange(config, link, &binding.from).await?;
+        let channel = link.channel(config).await?;
+        let (queue, from) = (&subscription.source, &binding.from);
+        let bound = channel.queue_bind(
+            name(queue, "the queue's name")?,
+            name(from, "an exchange's name")?,
+            name(&binding.key, "a binding's key")?,
+            QueueBindOptions::default(),
+            FieldTable::default(),
+        );
+        let place = || format!("binding of queue {queue} to exchange {from}");
+        bound.await.map_err(|error| touching(&config.address(), place, "bind a queue", error))?;
+    }
+    Ok(())
+}
+
+fn arguments(queue_type: QueueType) -> FieldTable {
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-queue-type".into(), AMQPValue::LongString(queue_type.as_str().into()));
+    arguments
+}
+
+async fn queue(config: &Config, link: &Link, queue: &str, arguments: FieldTable) -> Result<(), BrokerError> {
+    let channel = link.channel(config).await?;
+    let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+    let declared = channel.queue_declare(name(queue, "the queue's name")?, options, arguments).await;
+    let place = || format!("queue {queue}");
+    declared.map(|_| ()).map_err(|error| touching(&config.address(), place, "declare a queue", error))
+}
+
+/// An exchange that is there is taken as it is, whatever its type: it belongs to its publishers.
+async fn exchange(config: &Config, link: &Link, exchange: &str) -> Result<(), BrokerError> {
+    let declaring = async |options| {
+        // A failed declaration ends its channel.
+        let channel = link.channel(config).await?;
+        let name = name(exchange, "an exchange's name")?;
+        Ok::<_, BrokerError>(
+            channel.exchange_declare(name, ExchangeKind::Topic, options, FieldTable::default()).await,
+        )
+    };
+    let passive = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
+    let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+    let mut found = declaring(passive).await?;
+    if found.as_ref().is_err_and(|error| reply_code(error) == Some(code::NOT_FOUND)) {
+        found = declaring(durable).await?;
+    }
+    let place = || format!("exchange {exchange}");
+    found.map_err(|error| touching(&config.address(), place, "declare an exchange", error))
+}
