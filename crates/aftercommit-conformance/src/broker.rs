@@ -16,20 +16,22 @@ pub use stage::{Depth, Part, Stage};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tokio::sync::RwLock;
+use futures_util::future::BoxFuture;
+use tokio::runtime::Runtime;
 
 use crate::trial::{self, Absent, Trial};
 
 /// Every trial of the suite, bound to a fixture.
 pub fn trials(fixture: &Arc<dyn BrokerFixture>) -> Vec<Trial> {
     let absent = fixture.absent();
-    // A restart of the server hits everybody's trials; the others run side by side.
-    let server = Arc::new(RwLock::new(()));
+    let lacks = |case: &trials::Case| absent.iter().find(|(ability, _)| case.needs.contains(ability));
     trials::all()
         .map(|case| {
-            let trial = bind(case, Arc::clone(fixture), Arc::clone(&server));
-            let missing = absent.iter().find(|(ability, _)| case.needs.contains(ability));
-            match missing {
+            let mut trial = bind(case, Arc::clone(fixture));
+            if case.needs.contains(&Ability::Restart) {
+                trial = trial.alone();
+            }
+            match lacks(case) {
                 Some((ability, reason)) => {
                     trial.without(Absent { what: format!("{ability:?}"), reason: (*reason).to_owned() })
                 }
@@ -39,25 +41,16 @@ pub fn trials(fixture: &Arc<dyn BrokerFixture>) -> Vec<Trial> {
         .collect()
 }
 
-/// Runs the suite as tests with the trials' names.
-pub fn main(
-    fixture: &Arc<dyn BrokerFixture>,
-    runtime: fn() -> std::io::Result<tokio::runtime::Runtime>,
-) -> ExitCode {
+/// Runs the suite as tests with the trials' names, each on a runtime of its own.
+pub fn main(fixture: &Arc<dyn BrokerFixture>, runtime: fn() -> std::io::Result<Runtime>) -> ExitCode {
     trial::main(trials(fixture), runtime)
 }
 
-fn bind(case: &'static trials::Case, fixture: Arc<dyn BrokerFixture>, server: Arc<RwLock<()>>) -> Trial {
+fn bind(case: &'static trials::Case, fixture: Arc<dyn BrokerFixture>) -> Trial {
     let deadline = fixture.deadline();
-    let body = move || -> futures_util::future::BoxFuture<'static, _> {
-        let (fixture, server) = (Arc::clone(&fixture), Arc::clone(&server));
+    let body = move || -> BoxFuture<'static, _> {
+        let fixture = Arc::clone(&fixture);
         Box::pin(async move {
-            let (_alone, _beside);
-            if case.needs.contains(&Ability::Restart) {
-                _alone = server.write().await;
-            } else {
-                _beside = server.read().await;
-            }
             let stage = fixture.stage(case.name).await?;
             let result = (case.run)(Arc::clone(&stage)).await;
             stage.strike().await?;

@@ -1,9 +1,12 @@
 //! A trial as data, so that a suite can be listed, run by a test harness or run by a program.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::runtime::Runtime;
 
@@ -18,6 +21,7 @@ pub struct Trial {
     name: String,
     deadline: Duration,
     absent: Option<Absent>,
+    alone: bool,
     body: Body,
 }
 
@@ -45,7 +49,7 @@ pub enum Outcome {
 impl Trial {
     /// A trial that fails when its body does, or does not end by the deadline.
     pub fn new(name: impl Into<String>, deadline: Duration, body: Body) -> Self {
-        Self { name: name.into(), deadline, absent: None, body }
+        Self { name: name.into(), deadline, absent: None, alone: false, body }
     }
 
     /// The same trial, not to be run.
@@ -53,6 +57,20 @@ impl Trial {
     pub fn without(mut self, absent: Absent) -> Self {
         self.absent = Some(absent);
         self
+    }
+
+    /// The same trial, to be run while no other one runs: it does something to the whole server.
+    /// [`main`] sees to that; who runs trials by program must.
+    #[must_use]
+    pub const fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    /// Whether it must run [`alone`](Self::alone).
+    #[must_use]
+    pub const fn is_alone(&self) -> bool {
+        self.alone
     }
 
     /// The trial's name: `topic::what_holds`.
@@ -75,9 +93,12 @@ impl Trial {
         if let Some(absent) = &self.absent {
             return Outcome::Absent(absent.clone());
         }
-        match tokio::time::timeout(self.deadline, (self.body)()).await {
-            Ok(Ok(())) => Outcome::Passed,
-            Ok(Err(error)) => Outcome::Failed(chain(error.as_ref())),
+        // A product that panics has failed this trial and must not end the others.
+        let body = AssertUnwindSafe((self.body)()).catch_unwind();
+        match tokio::time::timeout(self.deadline, body).await {
+            Ok(Ok(Ok(()))) => Outcome::Passed,
+            Ok(Ok(Err(error))) => Outcome::Failed(chain(error.as_ref())),
+            Ok(Err(panic)) => Outcome::Failed(format!("it panicked: {}", panic_text(panic.as_ref()))),
             Err(_) => Outcome::Failed(format!("it did not end within {:?}", self.deadline)),
         }
     }
@@ -96,22 +117,41 @@ impl std::fmt::Debug for Trial {
 /// are listed as ignored, with what they lack.
 pub fn main(trials: Vec<Trial>, runtime: fn() -> std::io::Result<Runtime>) -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
-    let tests = trials.into_iter().map(|trial| as_test(trial, runtime)).collect();
+    let server = Arc::new(RwLock::new(()));
+    let tests = trials.into_iter().map(|trial| as_test(trial, runtime, Arc::clone(&server))).collect();
     libtest_mimic::run(&arguments, tests).exit_code()
 }
 
-fn as_test(trial: Trial, runtime: fn() -> std::io::Result<Runtime>) -> libtest_mimic::Trial {
+fn as_test(
+    trial: Trial,
+    runtime: fn() -> std::io::Result<Runtime>,
+    server: Arc<RwLock<()>>,
+) -> libtest_mimic::Trial {
     let kind = trial.absent().map(|absent| format!("absent: {}, {}", absent.what, absent.reason));
     let name = trial.name().to_owned();
-    let test = libtest_mimic::Trial::test(name, move || match runtime()?.block_on(trial.run()) {
-        Outcome::Passed => Ok(()),
-        Outcome::Failed(reason) => Err(reason.into()),
-        Outcome::Absent(absent) => Err(format!("it needs {}: {}", absent.what, absent.reason).into()),
+    let test = libtest_mimic::Trial::test(name, move || {
+        // Outside the runtime, so that waiting for one's turn is not counted as the trial's time.
+        let (_alone, _beside);
+        if trial.is_alone() {
+            _alone = server.write().unwrap_or_else(PoisonError::into_inner);
+        } else {
+            _beside = server.read().unwrap_or_else(PoisonError::into_inner);
+        }
+        match runtime()?.block_on(trial.run()) {
+            Outcome::Passed => Ok(()),
+            Outcome::Failed(reason) => Err(reason.into()),
+            Outcome::Absent(absent) => Err(format!("it needs {}: {}", absent.what, absent.reason).into()),
+        }
     });
     match kind {
         Some(kind) => test.with_kind(kind).with_ignored_flag(true),
         None => test,
     }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }
 
 /// The error and everything below it in one line.

@@ -74,25 +74,27 @@ impl State {
     }
 
     fn ack(&mut self, handle: &Handle) -> Result<Settled, SettleError> {
-        if !self.is(Broken::StaleAckSettles)
-            && let Some(answer) = self.not_ours(handle)
-        {
+        if let Some(answer) = self.not_ours(handle) {
+            if self.is(Broken::StaleAckSettles) {
+                for position in self.take_out(handle, Broken::AckTakesAllBefore) {
+                    self.settle(&handle.queue, position);
+                }
+            }
             return answer;
         }
         if self.is(Broken::AckForgets) {
             return Ok(Settled::Confirmed);
         }
-        let staged = self.is(Broken::AckOnlyStaged) || self.is(Broken::CloseLosesStaged);
+        let honest = self.is(Broken::CloseForgetsStaged);
+        let staged = honest || self.is(Broken::AckOnlyStaged);
         for position in self.take_out(handle, Broken::AckTakesAllBefore) {
             if staged && let Some(subscriber) = self.subscribers.get_mut(&handle.subscriber) {
                 subscriber.staged.push(position);
-                // Still unsettled at the broker, though the client counts it as done.
-                subscriber.out.insert(u64::MAX - position, position);
             } else {
                 self.settle(&handle.queue, position);
             }
         }
-        Ok(Settled::Confirmed)
+        Ok(if honest { Settled::Staged } else { Settled::Confirmed })
     }
 
     fn settle(&mut self, queue: &str, position: Position) {
@@ -116,19 +118,22 @@ impl State {
     /// Settles what is only staged; done when the source is closed.
     pub(crate) fn flush(&mut self, number: u64) {
         let Some(subscriber) = self.subscribers.get_mut(&number) else { return };
-        let (queue, staged) = (subscriber.queue.clone(), std::mem::take(&mut subscriber.staged));
-        if self.is(Broken::CloseLosesStaged) {
+        let queue = subscriber.queue.clone();
+        if self.broken.contains(&Broken::CloseForgetsStaged) {
             return;
         }
-        for position in staged {
+        for position in std::mem::take(&mut subscriber.staged) {
             self.settle(&queue, position);
         }
     }
 
     fn give_back(&mut self, handle: &Handle, when: Redelivery) -> Result<Settled, SettleError> {
-        if !self.is(Broken::StaleGiveBackActs)
-            && let Some(answer) = self.not_ours(handle)
-        {
+        if let Some(answer) = self.not_ours(handle) {
+            if self.is(Broken::StaleGiveBackActs) {
+                for position in self.take_out(handle, Broken::GiveBackTakesAllBefore) {
+                    self.return_one(handle, position, when);
+                }
+            }
             return answer;
         }
         let longest = self.settings.delay.longest();
@@ -153,9 +158,13 @@ impl State {
 
     fn return_one(&mut self, handle: &Handle, position: Position, when: Redelivery) {
         let (losing, never) = (self.is(Broken::GiveBackLoses), self.is(Broken::AfterNeverComes));
+        let limited = self.is(Broken::GiveBackSpendsLimit);
         let held = matches!(self.settings.delay, Delay::Held { .. });
         let Some(queue) = self.queues.get_mut(&handle.queue) else { return };
-        let id = queue.entries.get(&position).and_then(|entry| entry.message.id.clone());
+        let Some(entry) = queue.entries.get_mut(&position) else { return };
+        entry.given_back += 1;
+        let losing = losing || (limited && entry.given_back > 20);
+        let id = entry.message.id.clone();
         match (when, self.subscribers.get_mut(&handle.subscriber)) {
             _ if losing => {
                 queue.remove(position);

@@ -41,6 +41,8 @@ switches! {
     LongDelayShortened,
     /// A dropped acker settles.
     DropSettles,
+    /// `give_back` spends a limit: after twenty the broker drops the message.
+    GiveBackSpendsLimit,
     /// After the connection ended, the acker settles whatever has its tag now.
     StaleAckSettles,
     /// After the connection ended, `give_back` gives back whatever has its tag now.
@@ -59,12 +61,14 @@ switches! {
     CloseLosesUnsettled,
     /// What was held back for later when the source was closed is gone.
     CloseLosesHeld,
-    /// Acks are staged, and what is staged when the source closes is gone.
-    CloseLosesStaged,
+    /// Acks are staged, and `close` does not flush them.
+    CloseForgetsStaged,
     /// `close` waits until every acker is used.
     CloseWaitsForAckers,
     /// There is no bound on what is out.
     PrefetchUnbounded,
+    /// The client pulls in the whole queue, though it hands out no more than the bound.
+    ClientBuffersAll,
     /// What is held back for later does not count for the bound.
     HeldNotCounted,
     /// The capabilities name another bound.
@@ -159,6 +163,8 @@ switches! {
     CutEndsPublisher,
 
     // Broker
+    /// The source calls the product by another name than the broker.
+    NamesDiffer,
     /// Opening a source settles the first message.
     OpenSettles,
     /// Opening a source makes its queue.

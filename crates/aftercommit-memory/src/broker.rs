@@ -29,14 +29,20 @@ pub struct MemoryBroker {
 
 impl Default for MemoryBroker {
     fn default() -> Self {
-        Self::new(Settings::default())
+        Self::new()
     }
 }
 
 impl MemoryBroker {
-    /// A new broker with nothing in it, and a connection to it.
+    /// A new broker with nothing in it and default settings, and a connection to it.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new() -> Self {
+        Self::with_settings(Settings::default())
+    }
+
+    /// The same with settings of one's own.
+    #[must_use]
+    pub fn with_settings(settings: Settings) -> Self {
         let mut state = State::new(settings);
         let connection = state.connect();
         Self { shared: Arc::new(Shared::new(state)), connection }
@@ -104,7 +110,8 @@ impl Broker for MemoryBroker {
         self.reach()?;
         let findings = self.shared.lock().check(subscription);
         if self.shared.lock().is(Broken::CheckDeclares) {
-            self.shared.change(|state| state.declare(subscription))?;
+            // What it cannot make stays a finding.
+            let _ = self.shared.change(|state| state.declare(subscription));
         }
         Ok(findings)
     }

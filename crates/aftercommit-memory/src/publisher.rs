@@ -90,7 +90,8 @@ impl Publisher for MemoryPublisher {
         let answer = self.swap(answer).await;
         self.shared.change(|state| {
             let answer = state.bend(answer, self.connection, &message);
-            if state.is(Broken::BadPublishBreaksPublisher) && !matches!(answer, Answer::Kept(_)) {
+            let bad = !matches!(answer, Answer::Kept(_) | Answer::None(_));
+            if bad && state.is(Broken::BadPublishBreaksPublisher) {
                 self.spoiled.store(true, Ordering::Relaxed);
             }
             state.tell(answer, message.destination)
@@ -185,7 +186,10 @@ impl State {
             Answer::TooLarge(_) if self.is(Broken::TooLargeSaysOk) => Answer::Kept(0),
             Answer::TooLarge(_) if self.is(Broken::TooLargeSaysUnknown) => Answer::None("the channel ended"),
             Answer::None(_) if self.is(Broken::UnknownSaysOk) => Answer::Kept(0),
-            Answer::None(_) if self.is(Broken::HiddenRetry) => self.take_in(connection, sent),
+            Answer::None(reason) if self.is(Broken::HiddenRetry) => {
+                self.take_in(connection, sent);
+                Answer::None(reason)
+            }
             answer => answer,
         }
     }

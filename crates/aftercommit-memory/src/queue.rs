@@ -49,6 +49,8 @@ pub(crate) struct Entry {
     pub(crate) message: Message,
     /// Whether it was handed out before.
     pub(crate) again: bool,
+    /// How often it was given back. Decides nothing, except with a switch on.
+    pub(crate) given_back: u32,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +67,7 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, position: Position, message: Message) {
-        self.entries.insert(position, Entry { message, again: false });
+        self.entries.insert(position, Entry { message, again: false, given_back: 0 });
         self.ready.insert(position);
         while self.limit.is_some_and(|limit| self.entries.len() > limit.most) {
             let Some(oldest) = self.entries.keys().next().copied() else { return };

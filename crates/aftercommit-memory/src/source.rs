@@ -53,7 +53,8 @@ impl Source for MemorySource {
     fn capabilities(&self) -> Capabilities {
         let state = self.shared.lock();
         let wrong = usize::from(state.is(Broken::PrefetchFigureWrong));
-        let mut capabilities = Capabilities::new(crate::broker::PRODUCT, self.prefetch + wrong);
+        let product = if state.is(Broken::NamesDiffer) { "in-memory" } else { crate::broker::PRODUCT };
+        let mut capabilities = Capabilities::new(product, self.prefetch + wrong);
         capabilities.settled =
             if state.is(Broken::AckClaimsMore) { Settled::Sent } else { Settled::Confirmed };
         capabilities.order = Order::PerSource;
@@ -163,7 +164,7 @@ impl State {
 
     fn next_for(&mut self, number: u64, name: &str) -> Option<Position> {
         let (unbounded, uncounted) = (self.is(Broken::PrefetchUnbounded), self.is(Broken::HeldNotCounted));
-        let newest = self.is(Broken::OrderReversed);
+        let (newest, greedy) = (self.is(Broken::OrderReversed), self.is(Broken::ClientBuffersAll));
         let subscriber = self.subscribers.get_mut(&number)?;
         if let Some(due) = subscriber.take_due(self.now) {
             return Some(due);
@@ -174,6 +175,10 @@ impl State {
         }
         let queue = self.queues.get_mut(name)?;
         queue.promote(self.now);
+        if greedy {
+            subscriber.buffered.extend(std::iter::from_fn(|| queue.take(newest)));
+            return subscriber.buffered.pop_front();
+        }
         queue.take(newest)
     }
 

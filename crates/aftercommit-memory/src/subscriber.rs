@@ -1,6 +1,6 @@
 //! One open subscription as the broker sees it: tags, what is out, what is held back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use aftercommit_core::Signal;
@@ -28,6 +28,8 @@ pub(crate) struct Subscriber {
     pub(crate) out: BTreeMap<u64, Position>,
     pub(crate) held: BTreeSet<(Duration, Position)>,
     pub(crate) staged: Vec<Position>,
+    /// In the client and not handed out: empty, except with a switch on.
+    pub(crate) buffered: VecDeque<Position>,
     next_tag: u64,
 }
 
@@ -43,6 +45,7 @@ impl Subscriber {
             out: BTreeMap::new(),
             held: BTreeSet::new(),
             staged: Vec::new(),
+            buffered: VecDeque::new(),
             next_tag: 1,
         }
     }
@@ -66,9 +69,10 @@ impl Subscriber {
     pub(crate) fn end_epoch(&mut self) -> Vec<Position> {
         self.epoch += 1;
         self.next_tag = 1;
-        self.staged.clear();
+        let staged = std::mem::take(&mut self.staged);
+        let buffered = std::mem::take(&mut self.buffered);
         let out = std::mem::take(&mut self.out).into_values();
         let held = std::mem::take(&mut self.held).into_iter().map(|(_, position)| position);
-        out.chain(held).collect()
+        out.chain(held).chain(staged).chain(buffered).collect()
     }
 }

@@ -1,6 +1,12 @@
 //! The trials, by topic.
 
+mod connection;
+mod dead_letter;
 mod delivery;
+mod message;
+mod publish;
+mod settle;
+mod topology;
 
 use std::sync::Arc;
 
@@ -31,5 +37,15 @@ macro_rules! cases {
 use cases;
 
 pub(super) fn all() -> impl Iterator<Item = &'static Case> {
-    [delivery::CASES].into_iter().flatten()
+    [
+        delivery::CASES,
+        settle::CASES,
+        connection::CASES,
+        publish::CASES,
+        message::CASES,
+        topology::CASES,
+        dead_letter::CASES,
+    ]
+    .into_iter()
+    .flatten()
 }

@@ -27,7 +27,7 @@ impl BrokerFixture for Fixture {
     }
 
     async fn stage(&self, _trial: &str) -> Result<Arc<dyn Stage>, BoxError> {
-        let broker = MemoryBroker::new(self.settings);
+        let broker = MemoryBroker::with_settings(self.settings);
         let server = match self.broken {
             Some(promise) => broker.with_broken(promise),
             None => broker,
@@ -74,6 +74,10 @@ impl Stage for MemoryStage {
 
     async fn pass(&self, time: Duration) {
         self.server.clock().advance(time);
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(3)
     }
 
     fn publish_deadline(&self) -> Duration {
