@@ -5,6 +5,16 @@
 //! [`services::rabbitmq::Node`]. The servers shared by all tests are found with
 //! [`services::postgres::url`] and [`services::rabbitmq::url`].
 //!
+//! ```no_run
+//! use xtask::services::rabbitmq::{Node, NodeOptions};
+//!
+//! let node = Node::start(NodeOptions { extra_config: "channel_tick_interval = 1000" })?;
+//! println!("{}", node.amqp_url());
+//! node.kill()?;
+//! node.start_again()?;
+//! # Ok::<(), xtask::Error>(())
+//! ```
+//!
 //! Everything here is blocking: call it from `spawn_blocking` where that matters.
 
 mod error;

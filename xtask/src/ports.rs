@@ -8,7 +8,7 @@ use crate::error::{Doing, Error, Result};
 
 /// Below the range from which the kernel takes the ports of outgoing connections. A port inside it is lost while its
 /// server is down for a restart, and a client that retries the connection can even connect to itself.
-const PRIVATE: std::ops::Range<u16> = 20_000..32_000;
+const PRIVATE: std::ops::Range<u16> = 26_000..32_000;
 
 /// A port of 127.0.0.1 that stays ours, against other test processes too, until this is dropped.
 #[derive(Debug)]

@@ -161,7 +161,8 @@ pub(crate) fn run(mut command: Command) -> Result<String> {
 
 /// The last lines of a log.
 pub(crate) fn tail(log: &Path) -> String {
-    const LINES: usize = 30;
+    // RabbitMQ tells a crash in a hundred lines, the reason first.
+    const LINES: usize = 150;
     let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<_> = text.lines().collect();
     let shown = &lines[lines.len().saturating_sub(LINES)..];

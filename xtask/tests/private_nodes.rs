@@ -44,6 +44,13 @@ fn postgres_that_cannot_start_says_why() {
 }
 
 #[test]
+fn rabbitmq_that_cannot_start_says_why() {
+    let wrong = rabbitmq::NodeOptions { extra_config: "no_such_setting = 1" };
+    let text = rabbitmq::Node::start(wrong).unwrap_err().to_string();
+    assert!(text.contains("no_such_setting"), "{text}");
+}
+
+#[test]
 fn rabbitmq_keeps_durable_queues_over_stop_and_kill_and_takes_its_epmd_along() {
     let node =
         rabbitmq::Node::start(rabbitmq::NodeOptions { extra_config: "consumer_timeout = 60000" }).unwrap();

@@ -70,6 +70,12 @@ impl Steps {
     /// Advisories come from a database that is fetched from elsewhere than the crates: where it cannot be had, that is
     /// said, and counted neither as passed nor as failed.
     fn deny(&mut self) {
+        if output(&mut cargo(&["deny", "--version"])).is_err() {
+            self.step("deny", || {
+                Err(Error::new("cargo-deny is not installed: run `cargo xtask setup --ci`"))
+            });
+            return;
+        }
         self.command(
             "deny: bans, licences, sources",
             &mut cargo(&["deny", "check", "bans", "licenses", "sources"]),

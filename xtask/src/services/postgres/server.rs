@@ -46,7 +46,7 @@ impl Server {
         };
         wait::until(&format!("postgres on port {}", self.port), READY_WITHIN, say, ready)
             .and_then(|()| self.create_database())
-            .doing(|| format!("postgres did not get ready\n{}", tail(&self.log())))
+            .map_err(|e| Error::new(format!("postgres did not get ready: {e}\n{}", tail(&self.log()))))
     }
 
     /// `INT` is PostgreSQL's fast shutdown, `QUIT` its immediate one.
@@ -174,11 +174,12 @@ impl Server {
 
 /// PostgreSQL refuses to start while sessions of a killed server are left: they get `grace` to notice its death.
 fn end_sessions(data: &Path, grace: Duration) -> Result<()> {
-    let none_left = || Ok(Process::in_folder(data).is_empty());
+    let data = fs::canonicalize(data).doing(|| format!("resolving {}", data.display()))?;
+    let none_left = || Ok(Process::in_folder(&data).is_empty());
     if wait::until("sessions of a killed server", grace, wait::SILENT, none_left).is_ok() {
         return Ok(());
     }
-    Process::in_folder(data).iter().try_for_each(|session| session.end(Signal::KILL, STOPPED_WITHIN))
+    Process::in_folder(&data).iter().try_for_each(|session| session.end(Signal::KILL, STOPPED_WITHIN))
 }
 
 /// PostgreSQL also refuses to start beside a lock file whose pid is alive, even if that is another program's by now

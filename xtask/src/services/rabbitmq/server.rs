@@ -62,7 +62,7 @@ impl Server {
             if process.is_alive() { Ok(self.probe().is_ok()) } else { Err(Error::new("it ended")) }
         };
         wait::until(&format!("rabbitmq on port {}", self.ports.amqp), READY_WITHIN, say, ready)
-            .doing(|| format!("rabbitmq did not get ready\n{}", tail(&self.log())))
+            .map_err(|e| Error::new(format!("rabbitmq did not get ready: {e}\n{}", tail(&self.log()))))
     }
 
     pub(crate) fn probe(&self) -> Result<()> {
@@ -105,6 +105,8 @@ impl Server {
         self.write_files()?;
         self.start_epmd()?;
         let mut server = detached(Path::new(SCRIPTS).join("rabbitmq-server"), None);
+        // Where a crash dump would land.
+        server.current_dir(&self.folder);
         self.environment(&mut server);
         let process = spawn(server, &self.log())?;
         process.record(&self.pid_file())?;
