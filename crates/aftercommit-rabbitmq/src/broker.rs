@@ -38,7 +38,7 @@ impl RabbitMq {
     /// # Cancel safety
     /// As [`connect`].
     pub async fn connect(config: Config) -> Result<Self, BrokerError> {
-        Link::open(&config, "first connection").await?.close().await;
+        Link::open(&config, "first connection").await?.close(None).await;
         Ok(Self { config: Arc::new(config) })
     }
 }

@@ -48,12 +48,7 @@ impl Link {
         match timeout(config.connect_timeout, opening).await {
             Ok(Ok(connection)) => Ok(Self { connection, seen, _cut: guard }),
             Ok(Err(error)) => Err(error::connecting(config.address(), error)),
-            Err(_) => Err(BrokerError::Unreachable {
-                product: PRODUCT,
-                address: config.address(),
-                reason: format!("no answer within {:?}", config.connect_timeout),
-                source: None,
-            }),
+            Err(_) => Err(unanswered(config)),
         }
     }
 
@@ -63,12 +58,7 @@ impl Link {
         match opening {
             Ok(Ok(channel)) => Ok(channel),
             Ok(Err(error)) => Err(error::connecting(config.address(), error)),
-            Err(_) => Err(BrokerError::Unreachable {
-                product: PRODUCT,
-                address: config.address(),
-                reason: "no answer to the opening of a channel".to_owned(),
-                source: None,
-            }),
+            Err(_) => Err(unanswered(config)),
         }
     }
 
@@ -80,12 +70,46 @@ impl Link {
         &self.seen
     }
 
+    /// Does one thing on a channel of its own, since a failure ends the channel.
+    pub(crate) async fn on_channel<T>(
+        &self,
+        config: &Config,
+        act: impl AsyncFnOnce(&Channel) -> Result<T, lapin::Error>,
+    ) -> Result<Result<T, lapin::Error>, BrokerError> {
+        let channel = self.channel(config).await?;
+        let Ok(acted) = timeout(config.connect_timeout, act(&channel)).await else {
+            return Err(unanswered(config));
+        };
+        close(&channel).await;
+        Ok(acted)
+    }
+
     /// Says farewell if the broker still listens, and ends the connection in any case.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(self, channel: Option<&Channel>) {
+        // lapin takes a connection that is closed over an open channel for broken.
+        if let Some(channel) = channel {
+            close(channel).await;
+        }
         if self.connection.status().connected() {
             // Without an answer the socket is cut by the drop of this link.
             let _ = timeout(FAREWELL, self.connection.close(200, "closed".into())).await;
         }
+    }
+}
+
+async fn close(channel: &Channel) {
+    if channel.status().connected() {
+        // A channel that does not close in time ends with its connection.
+        let _ = timeout(FAREWELL, channel.close(200, "closed".into())).await;
+    }
+}
+
+fn unanswered(config: &Config) -> BrokerError {
+    BrokerError::Unreachable {
+        product: PRODUCT,
+        address: config.address(),
+        reason: format!("no answer within {:?}", config.connect_timeout),
+        source: None,
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Unsendable {
     TooLong { what: &'static str, found: usize },
     #[error("the header {0:?} commands the broker")]
     Command(String),
+    #[error("headers are nested more than 64 deep")]
+    TooDeep,
     #[error("AMQP has no header value like {0}")]
     Kind(String),
 }

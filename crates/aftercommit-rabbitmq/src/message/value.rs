@@ -33,15 +33,25 @@ fn value_in(value: &AMQPValue) -> HeaderValue {
     }
 }
 
+/// Tables and arrays inside each other: as many as our source takes in. lapin writes them recursively.
+const DEEPEST: usize = 64;
+
 pub(super) fn table_out(headers: &Headers) -> Result<FieldTable, Unsendable> {
+    nested_out(headers, 1)
+}
+
+fn nested_out(headers: &Headers, depth: usize) -> Result<FieldTable, Unsendable> {
+    if depth > DEEPEST {
+        return Err(Unsendable::TooDeep);
+    }
     let mut table = FieldTable::default();
     for (name, value) in headers.iter() {
-        table.insert(short(name, "a header's name")?, value_out(value)?);
+        table.insert(short(name, "a header's name")?, value_out(value, depth)?);
     }
     Ok(table)
 }
 
-fn value_out(value: &HeaderValue) -> Result<AMQPValue, Unsendable> {
+fn value_out(value: &HeaderValue, depth: usize) -> Result<AMQPValue, Unsendable> {
     Ok(match value {
         HeaderValue::Null => AMQPValue::Void,
         HeaderValue::Bool(v) => AMQPValue::Boolean(*v),
@@ -62,10 +72,12 @@ fn value_out(value: &HeaderValue) -> Result<AMQPValue, Unsendable> {
         HeaderValue::ShortText(v) => AMQPValue::LongString(LongString::from(v.as_str())),
         HeaderValue::Bytes(v) => AMQPValue::ByteArray(v.to_vec().into()),
         HeaderValue::Timestamp(v) => AMQPValue::Timestamp(*v),
+        HeaderValue::List(_) if depth >= DEEPEST => return Err(Unsendable::TooDeep),
         HeaderValue::List(v) => {
-            AMQPValue::FieldArray(FieldArray::from(v.iter().map(value_out).collect::<Result<Vec<_>, _>>()?))
+            let values = v.iter().map(|value| value_out(value, depth + 1)).collect::<Result<Vec<_>, _>>()?;
+            AMQPValue::FieldArray(FieldArray::from(values))
         }
-        HeaderValue::Table(v) => AMQPValue::FieldTable(table_out(v)?),
+        HeaderValue::Table(v) => AMQPValue::FieldTable(nested_out(v, depth + 1)?),
         other => return Err(Unsendable::Kind(format!("{other:?}"))),
     })
 }

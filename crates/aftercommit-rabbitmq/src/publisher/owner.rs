@@ -67,15 +67,14 @@ impl Owner {
             backoff.opened();
             let end = self.serve(&mut commands).await;
             let End::Lost(reason) = end else {
-                self.lane.link.close().await;
-                return;
+                return self.lane.close().await;
             };
             warn!(reason, "publisher lost its channel");
             self.state.set_down(reason);
             // A publish that lapin has queued would be written on the closed channel and cost the whole
             // connection: it always gets a new one.
             let Some(lane) = self.reopen(&commands, &mut backoff).await else { return };
-            std::mem::replace(&mut self.lane, lane).link.close().await;
+            std::mem::replace(&mut self.lane, lane).close().await;
             self.state.set_up();
             info!("publisher is back");
         }
@@ -198,6 +197,10 @@ impl Lane {
                 Err(BrokerError::Backend { product: PRODUCT, action, source })
             }
         }
+    }
+
+    async fn close(self) {
+        self.link.close(Some(&self.channel)).await;
     }
 
     fn publish(&self, command: Command) -> Option<Pin<Box<dyn Future<Output = Outcome> + Send>>> {

@@ -114,6 +114,6 @@ impl Session {
     }
 
     pub(super) async fn close(self) {
-        self.link.close().await;
+        self.link.close(Some(self.line.channel())).await;
     }
 }

@@ -1,7 +1,7 @@
-use aftercommit_core::{BrokerError, Subscription};
-use lapin::ExchangeKind;
+use aftercommit_core::{Binding, BrokerError, Subscription};
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, ExchangeKind};
 
 use super::{dead_letter_queue, name};
 use crate::config::{Config, QueueType};
@@ -12,7 +12,7 @@ use crate::link::Link;
 pub(crate) async fn declare(config: &Config, subscription: &Subscription) -> Result<(), BrokerError> {
     let link = Link::open(config, "topology").await?;
     let made = parts(config, &link, subscription).await;
-    link.close().await;
+    link.close(None).await;
     made
 }
 
@@ -26,19 +26,19 @@ async fn parts(config: &Config, link: &Link, subscription: &Subscription) -> Res
     queue(config, link, &dead_letter_queue(subscription), self::arguments(QueueType::Quorum)).await?;
     for binding in &subscription.bindings {
         exchange(config, link, &binding.from).await?;
-        let channel = link.channel(config).await?;
-        let (queue, from) = (&subscription.source, &binding.from);
-        let bound = channel.queue_bind(
-            name(queue, "the queue's name")?,
-            name(from, "an exchange's name")?,
-            name(&binding.key, "a binding's key")?,
-            QueueBindOptions::default(),
-            FieldTable::default(),
-        );
-        let place = || format!("binding of queue {queue} to exchange {from}");
-        bound.await.map_err(|error| touching(&config.address(), place, "bind a queue", error))?;
+        bind(config, link, &subscription.source, binding).await?;
     }
     Ok(())
+}
+
+async fn bind(config: &Config, link: &Link, queue: &str, binding: &Binding) -> Result<(), BrokerError> {
+    let from = name(&binding.from, "an exchange's name")?;
+    let (to, key) = (name(queue, "the queue's name")?, name(&binding.key, "a binding's key")?);
+    let bound = link.on_channel(config, async |channel| {
+        channel.queue_bind(to, from, key, QueueBindOptions::default(), FieldTable::default()).await
+    });
+    let place = || format!("binding of queue {queue} to exchange {}", binding.from);
+    bound.await?.map_err(|error| touching(&config.address(), place, "bind a queue", error))
 }
 
 fn arguments(queue_type: QueueType) -> FieldTable {
@@ -48,25 +48,26 @@ fn arguments(queue_type: QueueType) -> FieldTable {
 }
 
 async fn queue(config: &Config, link: &Link, queue: &str, arguments: FieldTable) -> Result<(), BrokerError> {
-    let channel = link.channel(config).await?;
+    let name = name(queue, "the queue's name")?;
     let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
-    let declared = channel.queue_declare(name(queue, "the queue's name")?, options, arguments).await;
+    let declared =
+        link.on_channel(config, async |channel| channel.queue_declare(name, options, arguments).await);
     let place = || format!("queue {queue}");
-    declared.map(|_| ()).map_err(|error| touching(&config.address(), place, "declare a queue", error))
+    declared.await?.map(|_| ()).map_err(|error| touching(&config.address(), place, "declare a queue", error))
 }
 
 /// An exchange that is there is taken as it is, whatever its type: it belongs to its publishers.
 async fn exchange(config: &Config, link: &Link, exchange: &str) -> Result<(), BrokerError> {
-    let declaring = async |options| {
-        // A failed declaration ends its channel.
-        let channel = link.channel(config).await?;
-        let name = name(exchange, "an exchange's name")?;
-        Ok::<_, BrokerError>(
-            channel.exchange_declare(name, ExchangeKind::Topic, options, FieldTable::default()).await,
-        )
-    };
     let passive = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
     let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+    let name = name(exchange, "an exchange's name")?;
+    let declaring = async |options| {
+        let declaring = async |channel: &Channel| {
+            let kind = ExchangeKind::Topic;
+            channel.exchange_declare(name.clone(), kind, options, FieldTable::default()).await
+        };
+        link.on_channel(config, declaring).await
+    };
     let mut found = declaring(passive).await?;
     if found.as_ref().is_err_and(|error| reply_code(error) == Some(code::NOT_FOUND)) {
         found = declaring(durable).await?;
