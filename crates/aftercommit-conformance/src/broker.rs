@@ -10,6 +10,9 @@ mod scene;
 mod stage;
 mod trials;
 
+#[cfg(test)]
+mod tests;
+
 pub use fixture::{Ability, BrokerFixture};
 pub use stage::{Depth, Part, Stage};
 

@@ -165,6 +165,10 @@ switches! {
     // Broker
     /// The source calls the product by another name than the broker.
     NamesDiffer,
+    /// Opening waits for a broker that is away instead of saying so.
+    OpenHangs,
+    /// A broker that is away is called a setting that somebody must change.
+    AwayIsFinal,
     /// Opening a source settles the first message.
     OpenSettles,
     /// Opening a source makes its queue.

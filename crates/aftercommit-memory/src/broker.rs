@@ -55,17 +55,23 @@ impl MemoryBroker {
         Self { shared: Arc::clone(&self.shared), connection }
     }
 
-    fn reach(&self) -> Result<u64, BrokerError> {
-        self.shared.lock().connected(self.connection).ok_or_else(|| BrokerError::Unreachable {
-            product: PRODUCT,
-            address: "memory".into(),
-            reason: "the broker is down".into(),
-            source: None,
+    /// The connection's epoch, if the broker can be reached.
+    async fn reach(&self) -> Result<u64, BrokerError> {
+        if self.shared.lock().is(Broken::OpenHangs) {
+            return Ok(self.shared.until(|state| state.connected(self.connection)).await);
+        }
+        let state = self.shared.lock();
+        state.connected(self.connection).ok_or_else(|| {
+            let reason = "the broker is away".to_owned();
+            if state.is(Broken::AwayIsFinal) {
+                return BrokerError::Denied { product: PRODUCT, address: PRODUCT.to_owned(), reason };
+            }
+            BrokerError::Unreachable { product: PRODUCT, address: PRODUCT.to_owned(), reason, source: None }
         })
     }
 
-    fn open(&self, queue: &str, subscription: &Subscription) -> Result<Box<dyn Source>, BrokerError> {
-        self.reach()?;
+    async fn open(&self, queue: &str, subscription: &Subscription) -> Result<Box<dyn Source>, BrokerError> {
+        self.reach().await?;
         let prefetch = {
             let mut state = self.shared.lock();
             if !state.queues.contains_key(queue) {
@@ -102,12 +108,12 @@ impl Broker for MemoryBroker {
     }
 
     async fn declare(&self, subscription: &Subscription) -> Result<(), BrokerError> {
-        self.reach()?;
+        self.reach().await?;
         self.shared.change(|state| state.declare(subscription))
     }
 
     async fn check(&self, subscription: &Subscription) -> Result<Vec<Finding>, BrokerError> {
-        self.reach()?;
+        self.reach().await?;
         let findings = self.shared.lock().check(subscription);
         if self.shared.lock().is(Broken::CheckDeclares) {
             // What it cannot make stays a finding.
@@ -117,11 +123,11 @@ impl Broker for MemoryBroker {
     }
 
     async fn source(&self, subscription: &Subscription) -> Result<Box<dyn Source>, BrokerError> {
-        self.open(&subscription.source, subscription)
+        self.open(&subscription.source, subscription).await
     }
 
     async fn publisher(&self) -> Result<Box<dyn Publisher>, BrokerError> {
-        let epoch = self.reach()?;
+        let epoch = self.reach().await?;
         Ok(Box::new(MemoryPublisher::new(Arc::clone(&self.shared), self.connection, epoch)))
     }
 
@@ -130,6 +136,6 @@ impl Broker for MemoryBroker {
     }
 
     async fn dead_letters(&self, subscription: &Subscription) -> Result<Box<dyn Source>, BrokerError> {
-        self.open(&self.dead_letter_queue(subscription), subscription)
+        self.open(&self.dead_letter_queue(subscription), subscription).await
     }
 }

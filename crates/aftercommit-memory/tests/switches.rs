@@ -100,6 +100,12 @@ fn each_switch_turns_exactly_its_trials_red() {
 fn a_native_delay_passes_too() {
     let native = Delay::Native { longest: std::time::Duration::from_secs(3600) };
     let settings = Settings { delay: native, ..Settings::default() };
-    let red = red(stage::Fixture { settings, broken: None });
+    let red = red(stage::Fixture { settings, ..stage::Fixture::default() });
+    assert!(red.is_empty(), "{red:#?}");
+}
+
+#[test]
+fn the_fault_decorators_change_nothing_by_themselves() {
+    let red = red(stage::Fixture { decorated: true, ..stage::Fixture::default() });
     assert!(red.is_empty(), "{red:#?}");
 }

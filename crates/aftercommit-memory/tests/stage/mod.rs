@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use aftercommit_conformance::broker::{BrokerFixture, Depth, Part, Stage};
+use aftercommit_conformance::faults::{FaultyBroker, Script};
 use aftercommit_core::{BoxError, Broker, Destination, HeaderValue, Headers, Subscription};
 use aftercommit_memory::{Broken, Limit, MemoryBroker, Overflow, Settings};
 
@@ -13,6 +14,8 @@ use aftercommit_memory::{Broken, Limit, MemoryBroker, Overflow, Settings};
 pub(crate) struct Fixture {
     pub(crate) settings: Settings,
     pub(crate) broken: Option<Broken>,
+    /// Whether everything goes through the fault decorators, without a fault.
+    pub(crate) decorated: bool,
 }
 
 /// tokio's own time is paused: a wait for what never comes ends at once.
@@ -32,13 +35,13 @@ impl BrokerFixture for Fixture {
             Some(promise) => broker.with_broken(promise),
             None => broker,
         };
-        Ok(Arc::new(MemoryStage { server, settings: self.settings }))
+        Ok(Arc::new(MemoryStage { server, fixture: *self }))
     }
 }
 
 struct MemoryStage {
     server: MemoryBroker,
-    settings: Settings,
+    fixture: Fixture,
 }
 
 impl MemoryStage {
@@ -50,7 +53,11 @@ impl MemoryStage {
 #[async_trait]
 impl Stage for MemoryStage {
     async fn connect(&self) -> Result<Arc<dyn Broker>, BoxError> {
-        Ok(Arc::new(self.server.connect()))
+        let broker = Arc::new(self.server.connect());
+        if self.fixture.decorated {
+            return Ok(Arc::new(FaultyBroker::new(broker, Script::record())));
+        }
+        Ok(broker)
     }
 
     fn subscription(&self, consumer: &str, topic: &str) -> Result<Subscription, BoxError> {
@@ -81,7 +88,7 @@ impl Stage for MemoryStage {
     }
 
     fn publish_deadline(&self) -> Duration {
-        self.settings.publish_deadline
+        self.fixture.settings.publish_deadline
     }
 
     fn native(&self) -> Headers {
@@ -89,7 +96,7 @@ impl Stage for MemoryStage {
     }
 
     fn too_large(&self) -> usize {
-        self.settings.max_size + 1
+        self.fixture.settings.max_size + 1
     }
 
     async fn unroutable(&self) -> Result<Destination, BoxError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use aftercommit_core::{BoxError, Message, Outgoing, Redelivery, SettleError, Settled};
+use aftercommit_core::{BoxError, Message, Outgoing, Redelivery, SettleError};
 
 use super::cases;
 use crate::broker::scene::{Scene, ack, body, ensure, numbers, pause};
@@ -18,6 +18,7 @@ cases! { "connection":
     a_restart_in_a_stream_loses_nothing [Restart],
     a_waiting_recv_goes_on_after_a_cut [Cut],
     health_tells_the_truth [Outage],
+    what_cannot_be_reached_says_so [Outage],
     a_source_made_again_is_read_again [RemovedSource],
     a_dropped_recv_takes_nothing,
     what_is_out_at_close_comes_again,
@@ -149,14 +150,38 @@ async fn health_tells_the_truth(stage: Arc<dyn Stage>) -> Done {
 async fn a_source_made_again_is_read_again(stage: Arc<dyn Stage>) -> Done {
     let scene = Scene::open(stage).await?;
     let mut source = scene.source().await?;
+    scene.send_numbers(0..1).await?;
+    let stale = scene.take_one(&mut source).await?;
     scene.stage.remove(Part::Source, &scene.subscription).await?;
     scene.until_down(&source.health()).await?;
     scene.broker.declare(&scene.subscription).await?;
     scene.until_up(&source.health()).await?;
-    send_until_ok(&scene, 0).await?;
+    let answer = ack(stale).await;
+    ensure!(matches!(answer, Err(SettleError::Lost { .. })), "an acker of the queue of before: {answer:?}");
+    send_until_ok(&scene, 1).await?;
     let came = scene.take_one(&mut source).await?;
+    ensure!(body(&came) == "1", "{} came", body(&came));
     ack(came).await?;
     scene.close_with(source, 0).await
+}
+
+/// Whoever opens something while the broker is away is told so, and that it is worth another try.
+async fn what_cannot_be_reached_says_so(stage: Arc<dyn Stage>) -> Done {
+    let scene = Scene::open(stage).await?;
+    scene.stage.take_down().await?;
+    let opened = scene.within("an error", scene.broker.source(&scene.subscription)).await?;
+    let error = opened.err().ok_or("a source was opened though the broker is away")?;
+    ensure!(error.is_retryable(), "the broker is away, and the answer says not to try again: {error}");
+    let checked = scene.within("an error", scene.broker.check(&scene.subscription)).await?;
+    let error = checked.err().ok_or("a check was made though the broker is away")?;
+    ensure!(error.is_retryable(), "the broker is away, and the answer says not to try again: {error}");
+    scene.stage.bring_up().await?;
+    let opened = async {
+        while scene.broker.source(&scene.subscription).await.is_err() {
+            pause().await;
+        }
+    };
+    scene.within("a source when the broker is back", opened).await
 }
 
 /// Drops `recv` after one, two, three polls and after some microseconds. What it had taken would be
@@ -282,13 +307,13 @@ async fn closing_beside_ackers_hangs_nothing(stage: Arc<dyn Stage>) -> Done {
     }
     for (body, answer) in answers {
         match answer {
-            Ok(Settled::Confirmed) => {
-                ensure!(!again.contains(&body), "{body} came again after it was confirmed")
+            Ok(settled) => {
+                ensure!(!again.contains(&body), "{body} came again after {settled:?} and a close in peace");
             }
-            Ok(_) | Err(SettleError::Backend(_)) => {}
             Err(SettleError::Lost { .. }) => {
-                ensure!(again.contains(&body), "{body} was lost and did not come again")
+                ensure!(again.contains(&body), "{body} was lost and did not come again");
             }
+            Err(SettleError::Backend(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
