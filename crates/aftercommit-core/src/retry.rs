@@ -41,6 +41,12 @@ impl RetryPolicy {
         self.delays.get(index).map_or(Next::Exhausted, |delay| Next::After(*delay))
     }
 
+    /// The delays, in order.
+    #[must_use]
+    pub fn delays(&self) -> &[Duration] {
+        &self.delays
+    }
+
     /// How many attempts a message has: the first one included.
     #[must_use]
     pub fn attempts(&self) -> u32 {

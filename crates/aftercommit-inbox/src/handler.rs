@@ -78,7 +78,7 @@ pub struct HandlerFn<F>(F);
 
 /// Makes a handler of a closure that returns a boxed future:
 ///
-/// ```ignore
+/// ```text
 /// handler_fn(|db: &mut PgConnection, message| Box::pin(async move { … Ok(Handled::Applied) }))
 /// ```
 pub const fn handler_fn<C, F>(f: F) -> HandlerFn<F>

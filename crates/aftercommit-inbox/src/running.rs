@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aftercommit_core::{Redelivery, Source, SourceError};
-use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,7 +14,7 @@ use crate::error::ConsumerError;
 use crate::health::Health;
 use crate::measures::Measures;
 use crate::pause::Gate;
-use crate::settle::Settler;
+use crate::settle::{Action, Settler};
 
 /// A running consumer. Dropping it begins a graceful shutdown in the background.
 #[derive(Debug)]
@@ -103,24 +102,25 @@ impl Parts {
             not_started = left.len(),
             "the consumer stops: no more is taken, what is open is finished"
         );
-        let given_back = join_all(left.into_iter().map(|delivery| delivery.give_back(Redelivery::Now))).await;
-        given_back.iter().for_each(|given_back| self.metrics.settled(given_back));
+        self.settler
+            .submit(left.into_iter().map(|delivery| (delivery, Action::GiveBack(Redelivery::Now))).collect());
         let open = async {
             self.lanes.wait().await;
             self.settler.finished().await;
         };
         // Nothing is cut off here: after the limit the tasks go on, but nobody waits for them.
         let in_time = tokio::time::timeout(self.shutdown, open).await.is_ok();
-        // Whatever is not settled goes back to the broker with this.
-        let closed = self.source.close().await;
+        // Whatever is not settled goes back to the broker with this; it does so as well if the broker
+        // does not answer and the connection just ends.
+        let closed = tokio::time::timeout(self.shutdown, self.source.close()).await;
         taken?;
         if self.died.is_dead() {
             return Err(ConsumerError::LaneEnded);
         }
-        if !in_time {
-            return Err(ConsumerError::ShutdownTimedOut(self.shutdown));
+        match closed {
+            Ok(closed) if in_time => closed?,
+            _ => return Err(ConsumerError::ShutdownTimedOut(self.shutdown)),
         }
-        closed?;
         tracing::info!("the consumer has stopped; everything it finished is settled");
         Ok(())
     }

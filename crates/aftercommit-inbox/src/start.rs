@@ -17,6 +17,7 @@ use crate::lane::Lane;
 use crate::measures::Measures;
 use crate::pause::Gate;
 use crate::running::{Died, Parts, Running};
+use crate::settings::Settings;
 use crate::settle::{Forget, Settler};
 use crate::store::{InboxStore, Session as _};
 
@@ -36,6 +37,8 @@ pub(crate) async fn start<S: InboxStore>(
     })?;
     let publisher = broker.publisher().await?;
     let source = broker.source(&subscription).await?;
+    let longest_delay = source.capabilities().delay.longest();
+    warn_of_shortened_delays(&settings, longest_delay);
 
     let stop = CancellationToken::new();
     let ended = CancellationToken::new();
@@ -65,7 +68,7 @@ pub(crate) async fn start<S: InboxStore>(
             work: Arc::clone(&work),
             consumer: name.clone(),
             settings: Arc::clone(&settings),
-            longest_delay: source.capabilities().delay.longest(),
+            longest_delay,
             metrics: metrics.clone(),
             gate: gate.clone(),
             stop: stop.clone(),
@@ -87,6 +90,17 @@ pub(crate) async fn start<S: InboxStore>(
     let shutdown = settings.shutdown;
     let parts = Parts { source, dispatch, lanes, settler, gate, metrics, died, stop, ended, shutdown };
     Ok(Running::new(parts, health, usize::from(sizes.prefetch)))
+}
+
+fn warn_of_shortened_delays(settings: &Settings, longest: Duration) {
+    let wanted = settings.retry.delays().iter().max().copied().unwrap_or_default();
+    if wanted > longest {
+        tracing::warn!(
+            ?wanted,
+            ?longest,
+            "the broker cannot hold a failing message as long as the retry policy says: it comes back earlier"
+        );
+    }
 }
 
 /// Forgetting needs a connection, but no lane's: this runs after settling, and holds none yet.

@@ -25,7 +25,7 @@ impl<T, F> std::fmt::Debug for Typed<T, F> {
 /// Makes a handler of a closure that takes the JSON body decoded as `T`. A body that does not
 /// decode is poison and becomes a dead letter before anything is claimed; the handler is not called.
 ///
-/// ```ignore
+/// ```text
 /// typed(|db: &mut PgConnection, order: &Order, message| Box::pin(async move { … }))
 /// ```
 pub const fn typed<C, T, F>(handle: F) -> Typed<T, F>
