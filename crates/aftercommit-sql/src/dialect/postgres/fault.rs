@@ -5,6 +5,8 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use crate::fault::of_driver;
 
+const READ_ONLY: &str = "25006";
+
 /// A handler's error. What is not listed is the handler's own affair and costs an attempt: a lock
 /// that its statement waited for (55P03), a statement that took too long (57014), a transaction that
 /// it left idle for too long (25P03).
@@ -24,12 +26,21 @@ pub(super) fn of_statement(error: &sqlx::Error) -> Fault {
     match found.code() {
         // Somebody holds what we wait for, or ended our wait: run again.
         "55P03" | "57014" => Fault::Conflict,
-        // A handler swallowed an error, or ended the transaction itself.
-        "25P01" | "25P02" | "3B001" => Fault::Aborted,
-        // The server ended the session while the handler did something else.
-        "25P03" => Fault::Unavailable,
+        // A handler swallowed an error, ended the transaction itself, or left it idle for too long.
+        "25P01" | "25P02" | "25P03" | "3B001" => Fault::Aborted,
         "42P01" | "42703" | "3F000" => Fault::Schema,
+        // A failover left us on a standby.
+        READ_ONLY => Fault::Unavailable,
         code => by_code(code).unwrap_or(Fault::Refused),
+    }
+}
+
+/// An error of the last statement. Where claims could be written, only a handler can have made the
+/// transaction read-only.
+pub(super) fn of_proof(error: &sqlx::Error) -> Fault {
+    match of_database(error).map(PgDatabaseError::code) {
+        Some(READ_ONLY) => Fault::Aborted,
+        _ => of_statement(error),
     }
 }
 
@@ -74,7 +85,7 @@ pub(super) fn error(fault: Fault, call: &'static str, source: sqlx::Error) -> St
             "{call}: the pooler in front of PostgreSQL does not follow prepared statements: \
              set its max_prepared_statements, or PgInboxOptions::named_statements(false)"
         ),
-        (_, Some("25006")) => {
+        (_, Some(READ_ONLY)) => {
             format!(
                 "{call}: the server takes no writes: connect to the primary, or set default_transaction_read_only = off"
             )
@@ -91,12 +102,9 @@ fn of_database(error: &sqlx::Error) -> Option<&PgDatabaseError> {
     error.as_database_error()?.try_downcast_ref()
 }
 
-/// Poolers that lost our prepared statements, a failover that left us on a standby, connections,
-/// credentials, a missing database, resources, a server that stops or starts, the system.
-const AWAY: [&str; 14] = [
-    "42P05", "26000", "25006", "40003", "57P01", "57P02", "57P03", "57P04", "57P05", "08", "28", "3D", "53",
-    "58",
-];
+/// Poolers that lost our prepared statements, connections, credentials, a missing database, resources, a server that stops or starts, the system.
+const AWAY: [&str; 13] =
+    ["42P05", "26000", "40003", "57P01", "57P02", "57P03", "57P04", "57P05", "08", "28", "3D", "53", "58"];
 
 fn by_code(code: &str) -> Option<Fault> {
     if matches!(code, "40001" | "40P01") {

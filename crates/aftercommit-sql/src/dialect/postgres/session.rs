@@ -186,12 +186,12 @@ impl Session for PgSession {
             .persistent(self.shared.options.named_statements);
         let limit = self.enter();
         let answer = within(limit, query.fetch_one(self.conn())).await;
-        let (begun, held, synchronous) =
-            self.leave("the last statement", answer, fault::of_statement, Phase::Failed)?;
+        let (begun, missing, synchronous) =
+            self.leave("the last statement", answer, fault::of_proof, Phase::Failed)?;
         if !begun {
             return Err(self.broken(Phase::Dead, "a handler ended the transaction that made the claims"));
         }
-        if usize::try_from(held) != Ok(ids.len()) || self.held != ids.len() {
+        if missing != 0 || self.held != ids.len() {
             return Err(self.broken(Phase::Failed, "the transaction does not hold exactly what it claimed"));
         }
         if synchronous == "off" && !self.shared.options.allow_unsafe_commit {

@@ -27,14 +27,18 @@ const CLAIM: &str = "INSERT INTO {messages} (consumer_name, message_id) \
     SELECT $1, id FROM unnest($2::text[]) AS given (id) \
     ON CONFLICT (consumer_name, message_id) DO NOTHING RETURNING message_id";
 
-/// `aftercommit.begun` was set by our own BEGIN and ends with its transaction, so it says that this
-/// is still the same one. `xmin` says that the rows are this transaction's own. One lookup per id by
-/// a subquery, because the planner would read the whole table for `= ANY` while it believes that the
-/// table is small, and keep that plan while the table grows.
-const PROVE: &str = "SELECT coalesce(current_setting('aftercommit.begun', true), '') = 'on', \
-    (SELECT count((SELECT 1 FROM {messages} AS m WHERE m.consumer_name = $1 AND m.message_id = given.id \
-    AND m.xmin = pg_current_xact_id_if_assigned()::xid)) FROM unnest($2::text[]) AS given (id)), \
-    current_setting('synchronous_commit')";
+/// Claims once more: while the claims are there, nothing can be inserted and nothing is written.
+///
+/// `aftercommit.begun` was set by our own BEGIN and ends with its transaction: where it is gone,
+/// another transaction runs, or none, and nothing may be inserted. A SELECT would do as well but for
+/// its plans: at each call it is planned anew, or it keeps a plan from when the table was small and
+/// reads all of it; the check for a conflict always goes by the key.
+const PROVE: &str = "WITH again AS ( \
+    INSERT INTO {messages} (consumer_name, message_id) SELECT $1, id FROM unnest($2::text[]) AS given (id) \
+    WHERE current_setting('aftercommit.begun', true) = 'on' \
+    ON CONFLICT (consumer_name, message_id) DO NOTHING RETURNING 1) \
+    SELECT coalesce(current_setting('aftercommit.begun', true), '') = 'on', \
+    (SELECT count(*) FROM again), current_setting('synchronous_commit')";
 
 /// Only what this transaction claimed: what was handled earlier must not be forgotten.
 const UNCLAIM: &str = "DELETE FROM {messages} WHERE consumer_name = $1 AND message_id = ANY ($2::text[]) \
