@@ -3,8 +3,8 @@
 
     check_queue.py --url … --queue orders --manifest orders.json
 
-Each message of the manifest must be there, with the right body and id, between `confirmed` and `sent` times; nothing else
-may be there. Messages are acknowledged, unless --keep is given.
+Each message of the manifest must be there, with the right body and id, between `confirmed` and `sent` times; nothing
+else may be there. Messages are acknowledged, unless --keep is given.
 """
 
 import argparse

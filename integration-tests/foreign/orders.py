@@ -11,7 +11,7 @@ import pika
 from odd_headers import families
 from unicode_texts import PAIRS, TEXTS, fill
 
-EMPTY, LARGE_BYTES = b"", 1_048_576
+LARGE_BYTES = 1_048_576
 START = datetime(2025, 3, 30, 0, 59, 0, tzinfo=timezone.utc)
 LONGEST_ID = 255
 NO_ID = [None, "", "   "]
@@ -52,7 +52,7 @@ class Orders:
     def __getitem__(self, seq):
         kind = self.kind(seq)
         event_id, order_id = self.event_id(seq), self.order_id(seq)
-        body = EMPTY if kind == "empty" else self.body(seq, event_id, order_id)
+        body = b"" if kind == "empty" else self.body(seq, event_id, order_id)
         message_id = NO_ID[seq // 100 % len(NO_ID)] if kind == "no-id" else event_id
         family, odd = self.families[seq % len(self.families)]
         headers = {
@@ -123,7 +123,7 @@ class Orders:
             {"expiration": "86400000"},
             {"user_id": self.user},
             {"correlation_id": TEXTS[seq % len(TEXTS)], "app_id": TEXTS[-seq % len(TEXTS)], "cluster_id": "one"},
-        ][seq % 6]
+        ][seq // len(self.families) % 6]
 
 
 def encode(order, seq):

@@ -15,14 +15,14 @@ class Publisher:
     same ids: the broker may have taken some, so that duplicates come about as in the field.
     """
 
-    def __init__(self, url, exchange, routing_key, messages, count, window, rate, deadline, progress):
+    def __init__(self, url, exchange, routing_key, messages, count, window, rate, deadline, patience, progress):
         self.parameters = pika.URLParameters(url)
         self.parameters.heartbeat = 10
         self.parameters.socket_timeout = 5
         self.exchange, self.routing_key = exchange, routing_key
         self.messages, self.waiting, self.count = messages, deque(range(count)), count
         self.window, self.rate, self.progress = window, rate, progress
-        self.ends_at = time.monotonic() + deadline
+        self.patience, self.ends_at = patience, time.monotonic() + deadline
         self.starts_at = time.monotonic()
         self.unconfirmed, self.returned, self.resting = {}, set(), set()
         self.sent, self.confirmed = Counter(), Counter()
@@ -49,7 +49,8 @@ class Publisher:
             on_open_error_callback=self.on_closed,
             on_close_callback=self.on_closed,
         )
-        self.connection.ioloop.call_later(max(0, self.ends_at - time.monotonic()), self.connection.ioloop.stop)
+        self.answered_at = time.monotonic()
+        self.watch()
         try:
             self.connection.ioloop.start()
         except AMQPError:
@@ -60,6 +61,19 @@ class Publisher:
         self.waiting.extend(self.resting)
         for kept in (self.unconfirmed, self.returned, self.resting):
             kept.clear()
+
+    def watch(self):
+        """Gives a connection up on which the broker answers nothing, though it lives."""
+        now, loop = time.monotonic(), self.connection.ioloop
+        if now >= self.ends_at:
+            loop.stop()
+        elif now >= self.answered_at + self.patience and self.reason is None:
+            self.reason = "no-answer"
+            if self.connection.is_open:
+                self.connection.close()
+            else:
+                loop.stop()
+        loop.call_later(0.5, self.watch)
 
     def on_closed(self, connection, reason):
         if self.reason is None:
@@ -94,7 +108,9 @@ class Publisher:
             self.next_tag += 1
             self.sent[seq] += 1
             self.started += 1
-            self.channel.basic_publish(self.exchange, self.routing_key, message.body, message.properties, mandatory=True)
+            self.channel.basic_publish(
+                self.exchange, self.routing_key, message.body, message.properties, mandatory=True
+            )
 
     def on_timer(self):
         self.timer = None
@@ -105,6 +121,7 @@ class Publisher:
 
     def on_confirm(self, frame):
         method, tag = frame.method, frame.method.delivery_tag
+        self.answered_at = time.monotonic()
         tags = [t for t in self.unconfirmed if t <= tag] if method.multiple else [tag]
         for seq in [self.unconfirmed.pop(tag) for tag in tags]:
             self.settle(seq, isinstance(method, pika.spec.Basic.Ack))
