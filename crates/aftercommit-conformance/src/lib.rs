@@ -2,9 +2,14 @@
 //!
 //! A product calls its suite once, from a test target without the standard harness:
 //!
-//! ```ignore
-//! fn main() -> std::process::ExitCode {
-//!     aftercommit_conformance::broker::main(&fixture, runtime)
+//! ```no_run
+//! use std::process::ExitCode;
+//! use std::sync::Arc;
+//! use aftercommit_conformance::{broker, trial};
+//!
+//! // `fn main()` of the test target, with the product's own fixture
+//! fn run(fixture: Arc<dyn broker::BrokerFixture>) -> ExitCode {
+//!     broker::main(&fixture, trial::runtime)
 //! }
 //! ```
 //!

@@ -113,6 +113,14 @@ impl std::fmt::Debug for Trial {
     }
 }
 
+/// A runtime for trials against a real server: two threads, real time.
+///
+/// # Errors
+/// When the system gives no threads.
+pub fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
+
 /// Runs trials as tests with their names, each on a runtime of its own. Trials that lack something
 /// are listed as ignored, with what they lack.
 pub fn main(trials: Vec<Trial>, runtime: fn() -> std::io::Result<Runtime>) -> ExitCode {

@@ -17,6 +17,17 @@ use crate::topology::dead_letters;
 
 pub(crate) const PRODUCT: &str = "memory";
 
+/// A new broker in memory, and a connection to it: what every product crate calls `connect`.
+///
+/// # Errors
+/// None; the signature is the products'.
+///
+/// # Cancel safety
+/// Cancel safe: it does not wait.
+pub async fn connect(settings: Settings) -> Result<MemoryBroker, BrokerError> {
+    Ok(MemoryBroker::with_settings(settings))
+}
+
 /// One connection to a broker in memory.
 ///
 /// A clone is the same connection; [`connect`](Self::connect) makes another one to the same broker.

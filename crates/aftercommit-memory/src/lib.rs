@@ -28,7 +28,7 @@ mod topology;
 mod wire;
 
 pub use broken::Broken;
-pub use broker::MemoryBroker;
+pub use broker::{MemoryBroker, connect};
 pub use clock::Clock;
 pub use event::{Event, Position};
 pub use queue::{Depth, Limit, Overflow};
