@@ -25,15 +25,19 @@
 
 mod acker;
 mod broker;
+mod handler;
 mod publisher;
 mod script;
 mod source;
+mod store;
 
 #[cfg(test)]
 mod tests;
 
 pub use acker::FaultyAcker;
 pub use broker::FaultyBroker;
+pub use handler::FaultyHandler;
 pub use publisher::FaultyPublisher;
 pub use script::{Action, Fault, Injected, Point, Script, Seam, Side};
 pub use source::FaultySource;
+pub use store::{FaultySession, FaultyStore, Outage};

@@ -18,9 +18,11 @@
 //! | [`trial`] | a trial as data: run by the test harness or by a program |
 //! | [`broker`] | the trials that a [`Broker`](aftercommit_core::Broker) must pass |
 //! | [`faults`] | decorators that crash, fail or lose an answer at a chosen call |
+//! | [`inbox`] | the trials that the consumer core must pass on a product with a database |
 //! | [`proxy`] | a TCP proxy that breaks connections on command |
 
 pub mod broker;
 pub mod faults;
+pub mod inbox;
 pub mod proxy;
 pub mod trial;

@@ -1,0 +1,44 @@
+//! The trials, by topic.
+
+mod once;
+
+use futures_util::future::BoxFuture;
+
+use aftercommit_core::BoxError;
+use aftercommit_inbox::InboxStore;
+
+use super::scene::Scene;
+use crate::broker::Ability;
+
+/// One trial before it is bound to a product and a database.
+pub(crate) struct Case<S: InboxStore> {
+    pub(crate) name: &'static str,
+    pub(crate) needs: &'static [Ability],
+    /// Whether it needs transactions that run side by side.
+    pub(crate) parallel: bool,
+    pub(crate) run: fn(Scene<S>) -> BoxFuture<'static, Result<(), BoxError>>,
+}
+
+const fn given(words: &[&str]) -> bool {
+    !words.is_empty()
+}
+
+/// Lists a topic's trials: `name` or `name [Ability, …]`; `& parallel` after those that need
+/// transactions that run side by side.
+macro_rules! cases {
+    ($topic:literal: $($name:ident $([$($need:ident),+])? $(& $parallel:ident)?),+ $(,)?) => {
+        pub(super) fn cases<S: aftercommit_inbox::InboxStore>() -> Vec<super::Case<S>> {
+            vec![$(super::Case {
+                name: concat!($topic, "::", stringify!($name)),
+                needs: &[$($(crate::broker::Ability::$need),+)?],
+                parallel: super::given(&[$(stringify!($parallel))?]),
+                run: |scene| Box::pin($name(scene)),
+            }),+]
+        }
+    };
+}
+use cases;
+
+pub(super) fn all<S: InboxStore>() -> Vec<Case<S>> {
+    [once::cases()].into_iter().flatten().collect()
+}
