@@ -1,0 +1,133 @@
+//! One side's run, and two sides taking turns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::arena::{Arena, Counted};
+use crate::error::{Error, Result};
+use crate::meter::Meter;
+use crate::place::Place;
+use crate::product::{self, Product};
+use crate::raw::{self, Safety, Shape};
+
+/// Who drains the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Product,
+    ProductSetBased,
+    Raw(Safety),
+}
+
+/// One side of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side {
+    pub(crate) who: Who,
+    pub(crate) shape: Shape,
+    pub(crate) messages: u32,
+}
+
+/// A side that runs.
+pub(crate) enum Started {
+    Product(Box<Product>),
+    Raw(raw::Loop),
+}
+
+/// What one run showed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// Messages a second, from the first delivery to the last confirmation.
+    pub(crate) rate: f64,
+    pub(crate) messages: u32,
+    pub(crate) counted: Counted,
+}
+
+/// Longer than any run lasts that still moves.
+const STALLED: Duration = Duration::from_secs(300);
+
+impl Side {
+    pub(crate) async fn declare(&self, arena: &Arena) -> Result<()> {
+        match self.who {
+            Who::Product | Who::ProductSetBased => product::declare(arena).await,
+            Who::Raw(_) => arena.declare().await,
+        }
+    }
+
+    pub(crate) async fn start(&self, arena: &Arena, meter: &Arc<Meter>) -> Result<Started> {
+        let set_based = self.who == Who::ProductSetBased;
+        Ok(match self.who {
+            Who::Product | Who::ProductSetBased => {
+                Started::Product(Box::new(product::start(arena, self.shape, set_based, meter).await?))
+            }
+            Who::Raw(safety) => {
+                let (postgres, amqp) = (arena.postgres(), &arena.place.amqp);
+                Started::Raw(raw::start(&postgres, amqp, &arena.name, self.shape, safety, meter).await?)
+            }
+        })
+    }
+
+    /// A whole run: fresh queue and schema, fill, drain, count.
+    pub(crate) async fn run(&self, place: &Place) -> Result<Run> {
+        let mut arena = Arena::open(place).await?;
+        self.declare(&arena).await?;
+        let (run, more) = self.fill_and_drain(&mut arena).await?;
+        arena.close(more).await?;
+        Ok(run)
+    }
+
+    pub(crate) async fn fill_and_drain(&self, arena: &mut Arena) -> Result<(Run, Option<String>)> {
+        arena.fill(self.messages).await?;
+        arena.settle().await?;
+        let meter = Arc::new(Meter::new(self.messages as usize));
+        let started = self.start(arena, &meter).await?;
+        let more = started.finish(&meter).await?;
+        let counted = arena.verify(self.messages).await?;
+        let took = meter.took().ok_or_else(|| Error::new("the clock did not run"))?;
+        let rate = f64::from(self.messages) / took.as_secs_f64();
+        Ok((Run { rate, messages: self.messages, counted }, more))
+    }
+}
+
+impl Started {
+    /// Waits for the last confirmation and ends it.
+    pub(crate) async fn finish(self, meter: &Meter) -> Result<Option<String>> {
+        if let Self::Raw(raw) = self {
+            // Its workers end with the last message or with the error that stopped them.
+            let stopped = tokio::time::timeout(STALLED, raw.stop()).await;
+            stopped.map_err(|_| stalled(meter))??;
+            return Ok(None);
+        }
+        let done = tokio::time::timeout(STALLED, meter.done().cancelled()).await;
+        done.map_err(|_| stalled(meter))?;
+        match self {
+            Self::Product(product) => product.stop().await,
+            Self::Raw(_) => Ok(None),
+        }
+    }
+}
+
+fn stalled(meter: &Meter) -> Error {
+    Error::new(format!("stalled with {} messages confirmed", meter.count()))
+}
+
+/// Product and yardstick take turns; who begins alternates, so that a drift of the machine hits both.
+pub(crate) async fn duel(
+    place: &Place,
+    rounds: usize,
+    title: &str,
+    [ours, yardstick]: [Side; 2],
+) -> Result<Vec<[Run; 2]>> {
+    let mut runs = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        let pair = if round % 2 == 0 {
+            let first = ours.run(place).await?;
+            [first, yardstick.run(place).await?]
+        } else {
+            let first = yardstick.run(place).await?;
+            [ours.run(place).await?, first]
+        };
+        let [a, b] = pair.map(|run| run.rate);
+        eprintln!("{title}: round {} of {rounds}: {a:.0}/s ÷ {b:.0}/s = {:.2}", round + 1, a / b);
+        runs.push(pair);
+    }
+    Ok(runs)
+}
