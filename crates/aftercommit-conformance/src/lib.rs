@@ -20,9 +20,11 @@
 //! | [`faults`] | decorators that crash, fail or lose an answer at a chosen call |
 //! | [`inbox`] | the trials that the consumer core must pass on a product with a database |
 //! | [`proxy`] | a TCP proxy that breaks connections on command |
+//! | [`store`] | the trials that an [`InboxStore`](aftercommit_inbox::InboxStore) must pass |
 
 pub mod broker;
 pub mod faults;
 pub mod inbox;
 pub mod proxy;
+pub mod store;
 pub mod trial;
