@@ -13,9 +13,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::BoxError;
 
-/// Logs warnings and errors to the standard error, or what `RUST_LOG` says.
+/// Logs warnings and errors to the standard error, or what `RUST_LOG` says. The AMQP client is left out: it calls its
+/// own farewells errors.
 pub fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,lapin=off"));
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
 }

@@ -1,0 +1,84 @@
+//! The examples as a reader runs them: as programs, on each product with each database. Every program checks its own
+//! figures and says so by its exit code; the figures are read here again.
+
+mod program;
+#[cfg(all(feature = "rabbitmq", feature = "postgres"))]
+mod servers;
+
+use program::{figure, tell};
+
+#[test]
+fn memory_with_sqlite_needs_no_server() {
+    let told = tell("inventory", &["--orders", "200"]);
+    assert_eq!((figure(&told, "published"), figure(&told, "duplicates")), (212, 10), "{told}");
+    assert_eq!((figure(&told, "applied"), figure(&told, "rejected")), (190, 10), "{told}");
+    assert_eq!((figure(&told, "dead letters"), figure(&told, "database rows")), (2, 200), "{told}");
+    assert!(told.contains("dead letter: no message id (poison)"), "{told}");
+    tell("batch", &["--orders", "200"]);
+    let told = tell("router", &["--orders", "200"]);
+    assert!(told.contains("150 reserved, 0 rejected, 50 cancelled"), "{told}");
+}
+
+#[test]
+fn what_a_build_lacks_is_named() {
+    let (ok, _, log) = program::run("inventory", &["--broker", "amqq://localhost"]);
+    assert!(!ok && log.contains("no product has URLs with the scheme \"amqq\""), "{log}");
+    let (ok, _, log) = program::run("inventory", &["--database", "oracle:x"]);
+    assert!(!ok && log.contains("no such database"), "{log}");
+}
+
+#[cfg(not(all(feature = "rabbitmq", feature = "postgres")))]
+#[test]
+fn the_same_on_servers() {
+    panic!("this build has no RabbitMQ and PostgreSQL: run `cargo xtask test -p aftercommit-examples`");
+}
+
+#[cfg(all(feature = "rabbitmq", feature = "postgres"))]
+mod on_servers {
+    use super::program::{Background, tell};
+    use super::servers::{Database, VirtualHost, until};
+
+    #[test]
+    fn the_same_on_rabbitmq_with_postgres() {
+        for example in ["inventory", "batch", "router"] {
+            let (host, database) = (VirtualHost::new(), Database::new());
+            tell(example, &["--orders", "200", "--broker", &host.url(), "--database", &database.url()]);
+        }
+    }
+
+    #[test]
+    fn the_same_on_memory_with_postgres() {
+        let database = Database::new();
+        tell("inventory", &["--orders", "200", "--database", &database.url()]);
+    }
+
+    #[test]
+    fn the_same_on_rabbitmq_with_sqlite() {
+        let host = VirtualHost::new();
+        tell("inventory", &["--orders", "200", "--broker", &host.url()]);
+    }
+
+    #[test]
+    fn what_one_program_publishes_another_applies() {
+        let (host, database) = (VirtualHost::new(), Database::new());
+        tell("publish_orders", &["--orders", "30", "--broker", &host.url()]);
+        let arguments = ["--orders", "0", "--broker", &host.url(), "--database", &database.url()];
+        let inventory = Background::start("inventory", &arguments, &[]);
+        until("30 reservations", || database.count("reservations") == Some(30));
+        inventory.interrupt();
+    }
+
+    /// The consumer of the README, as it stands there.
+    #[test]
+    fn the_readme_consumer_writes_a_parcel_for_each_order() {
+        let (host, database) = (VirtualHost::new(), Database::new());
+        let environment = [("BROKER_URL", host.url()), ("DATABASE_URL", database.url())];
+        let consumer = Background::start("consumer", &[], &environment);
+        until("the consumer's binding", || host.is_bound("shipping"));
+        tell("publish_orders", &["--orders", "20", "--broker", &host.url()]);
+        until("20 parcels", || database.count("parcels") == Some(20));
+        consumer.interrupt();
+        assert_eq!(database.count("inbox_messages"), Some(20));
+        assert_eq!(host.left_in("shipping"), 0, "everything is confirmed");
+    }
+}

@@ -1,0 +1,62 @@
+use std::path::PathBuf;
+use std::process::Command;
+#[cfg(all(feature = "rabbitmq", feature = "postgres"))]
+use std::process::{Child, Stdio};
+
+/// `cargo test` builds the examples beside the tests.
+fn path(example: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(example);
+    assert!(path.exists(), "there is no {}: run `cargo xtask test -p aftercommit-examples`", path.display());
+    path
+}
+
+/// Runs an example: whether it says that all went well, its output, its log.
+pub(crate) fn run(example: &str, arguments: &[&str]) -> (bool, String, String) {
+    let ended = Command::new(path(example)).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (ended.status.success(), text(ended.stdout), text(ended.stderr))
+}
+
+/// Runs an example that must succeed; its output.
+pub(crate) fn tell(example: &str, arguments: &[&str]) -> String {
+    let (ok, told, log) = run(example, arguments);
+    assert!(ok, "{example} failed; if a server is missing: `cargo xtask services up`\n{told}\n{log}");
+    told
+}
+
+/// The number behind a name at the beginning of a line.
+pub(crate) fn figure(told: &str, name: &str) -> u64 {
+    let line = told.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no figure {name:?} in\n{told}"))
+}
+
+/// A program that runs until it is interrupted.
+#[cfg(all(feature = "rabbitmq", feature = "postgres"))]
+pub(crate) struct Background(Child);
+
+#[cfg(all(feature = "rabbitmq", feature = "postgres"))]
+impl Background {
+    pub(crate) fn start(example: &str, arguments: &[&str], environment: &[(&str, String)]) -> Self {
+        let mut command = Command::new(path(example));
+        command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Ctrl-C; it must shut down in good order.
+    pub(crate) fn interrupt(mut self) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        assert!(self.0.wait().unwrap().success(), "the program did not end in good order");
+    }
+}
+
+#[cfg(all(feature = "rabbitmq", feature = "postgres"))]
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Has ended already, unless the test failed before.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
