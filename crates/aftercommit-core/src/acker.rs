@@ -46,8 +46,9 @@ pub trait Acker: Send + Sync {
     /// # Errors
     /// [`SettleError::Lost`] when the delivery is no longer ours (the broker redelivers it by
     /// itself); [`SettleError::Unsupported`] when the delay is longer than
-    /// [`Capabilities::delay`](crate::Capabilities::delay) allows: it is never shortened silently;
-    /// [`SettleError::Backend`] when the client failed.
+    /// [`Capabilities::delay`](crate::Capabilities::delay) allows: it is never shortened silently.
+    /// Callers compare first, since the acker is spent: such a message stays unsettled until its
+    /// connection ends. [`SettleError::Backend`] when the client failed.
     ///
     /// # Cancel safety
     /// As for [`ack`](Self::ack): at worst the message comes again at another time.
@@ -111,10 +112,10 @@ impl SettleError {
         Self::Lost { reason }
     }
 
-    /// Whether the message will come again by itself. Always so: nothing that fails to settle is
-    /// lost. Only [`Unsupported`](Self::Unsupported) asks for another call first.
+    /// Whether settling the same delivery again may succeed. Never: the acker is spent. The message
+    /// comes again by itself, at the latest when its connection ends.
     #[must_use]
-    pub const fn is_redelivered(&self) -> bool {
-        !matches!(self, Self::Unsupported { .. })
+    pub const fn is_retryable(&self) -> bool {
+        false
     }
 }

@@ -18,7 +18,8 @@ pub struct Capabilities {
     pub says_redelivered: bool,
     /// How a message that is given back for later waits.
     pub delay: Delay,
-    /// How many deliveries can be unsettled at once.
+    /// How many deliveries can be unsettled at once: the subscription's prefetch, or the product's
+    /// own default where that says nothing.
     pub prefetch: usize,
 }
 

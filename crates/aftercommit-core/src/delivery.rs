@@ -18,13 +18,14 @@ impl DeliveryId {
     }
 }
 
-/// What the broker says about earlier deliveries of this message. A hint for bookkeeping: whether
+/// Whether this message was handed out before, as far as broker and client know. A message that was
+/// given back comes again with `Yes`, also where the client held it. A hint for bookkeeping: whether
 /// a message is a duplicate is decided by the inbox alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redelivered {
-    /// The broker says it never handed this message out before.
+    /// Never handed out before.
     No,
-    /// The broker says it handed it out before.
+    /// Handed out before.
     Yes,
     /// The product does not say.
     #[default]

@@ -18,7 +18,8 @@ use crate::health::Signal;
 /// - **Goes on by itself.** A lost connection, a closed channel, a cancelled consumer, a queue that
 ///   is deleted and made again: the source subscribes anew with backoff and `recv` keeps waiting.
 ///   Deliveries from before answer [`Lost`](crate::SettleError::Lost).
-/// - **Says how it is.** [`health`](Self::health) is down whenever the source is not subscribed.
+/// - **Says how it is.** [`health`](Self::health) is down whenever the source is not subscribed, and
+///   after it was closed.
 /// - **Body and headers as sent.** Whatever bytes a producer could publish, `recv` hands out; what
 ///   cannot be mapped to the envelope stays in the headers and breaks nothing.
 #[async_trait]
