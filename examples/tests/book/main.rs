@@ -1,0 +1,57 @@
+//! README and book against the code: what they link to, name and quote must be there.
+
+mod commands;
+mod links;
+mod names;
+mod pages;
+
+use pages::{Page, pages, root};
+
+const CONSUMER: &str = "examples/examples/consumer.rs";
+
+#[test]
+fn the_readme_quotes_the_consumer_byte_for_byte_in_25_lines() {
+    let code = std::fs::read_to_string(root().join(CONSUMER)).unwrap();
+    let readme = Page::read("README.md");
+    let blocks = readme.blocks("rust");
+    assert_eq!(blocks, [code.as_str()], "README.md has one block of Rust, and it is {CONSUMER}");
+    assert!(code.lines().count() <= 25, "{} lines", code.lines().count());
+}
+
+#[test]
+fn relative_links_resolve() {
+    let (found, broken) = links::check(&pages());
+    assert!(found > 30, "only {found} links: are they still written like this?");
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn commands_exist() {
+    let (found, wrong) = commands::check(&pages());
+    assert!(found > 10, "only {found} commands: are they still written like this?");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn trials_exist() {
+    let (found, missing) = names::trials(&pages());
+    assert!(found > 25, "only {found} trials: are they still written like this?");
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_metric_is_explained_and_no_other() {
+    let (code, book) = names::metrics(&Page::read("docs/operating.md"));
+    assert!(code.len() > 10, "{code:?}");
+    assert_eq!(code, book);
+}
+
+#[test]
+fn every_record_of_a_decision_is_listed() {
+    let list = Page::read("docs/adr/README.md");
+    let records = pages().into_iter().filter(|page| page.path.starts_with("docs/adr/0"));
+    for record in records {
+        let name = record.path.rsplit('/').next().unwrap();
+        assert!(list.text.contains(&format!("({name})")), "docs/adr/README.md does not list {name}");
+    }
+}
