@@ -35,11 +35,7 @@ impl Database {
     /// A part of it may have been made.
     pub async fn create(url: &str, name: &str) -> Self {
         let schema = format!("{name}_{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
-        let server = PgConnectOptions::from_str(url)
-            .expect("a PostgreSQL URL")
-            .application_name(&schema)
-            .options([("search_path", &schema)]);
-        let database = Self { server, schema };
+        let database = Self::existing(url, schema);
         let mut conn = PgConnection::connect_with(&database.server).await.unwrap_or_else(|error| {
             panic!("PostgreSQL at {url}: {error}\nThe tests need it: start it with `cargo xtask services up postgres`")
         });
@@ -52,13 +48,25 @@ impl Database {
         database
     }
 
+    /// One that another process has made.
+    ///
+    /// # Panics
+    ///
+    /// When the URL is not understood.
+    pub fn existing(url: &str, schema: impl Into<String>) -> Self {
+        let schema = schema.into();
+        let server = PgConnectOptions::from_str(url).expect("a PostgreSQL URL");
+        let server = server.application_name(&schema).options([("search_path", &schema)]);
+        Self { server, schema }
+    }
+
     /// The schema's name.
     #[must_use]
     pub fn schema(&self) -> &str {
         &self.schema
     }
 
-    /// A URL that brings the schema along, for other processes.
+    /// The server's URL, for [`existing`](Self::existing) in another process.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.to_url_lossy().to_string()

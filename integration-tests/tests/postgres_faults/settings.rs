@@ -1,0 +1,45 @@
+//! A database whose COMMIT can vanish is refused, and the setting is named.
+
+use aftercommit_inbox::{ConsumerError, Fault};
+use aftercommit_integration_tests::database::Database;
+use aftercommit_integration_tests::node;
+
+use crate::stage::{Stage, writes_a_row};
+
+async fn refused(stage: &Stage, db: &Database) -> String {
+    let consumer = stage.consumer_on(db.inbox(), writes_a_row());
+    let started = consumer.start(stage.queue.broker.clone(), stage.queue.subscription.clone()).await;
+    let error = started.expect_err("it must not start");
+    assert!(!error.is_retryable());
+    let ConsumerError::Store(error) = error else { panic!("{error}") };
+    assert_eq!(error.fault(), Fault::Unsafe, "{error}");
+    error.to_string()
+}
+
+#[tokio::test]
+async fn synchronous_commit_off_for_the_role_is_refused() {
+    let stage = Stage::new("role").await;
+    let role = format!("role_{}", stage.db.schema());
+    stage
+        .db
+        .run(&format!("CREATE ROLE {role} LOGIN SUPERUSER; ALTER ROLE {role} SET synchronous_commit = off"))
+        .await;
+    let text = refused(&stage, &stage.db.with(|server| server.username(&role))).await;
+    assert!(text.contains("synchronous_commit = off") && text.contains("ALTER ROLE"), "{text}");
+
+    stage.db.run(&format!("ALTER ROLE {role} RESET synchronous_commit")).await;
+    let mended = stage.db.with(|server| server.username(&role)).inbox();
+    let running = stage.start(stage.consumer_on(mended, writes_a_row())).await;
+    running.shut_down();
+    running.ended().await.unwrap();
+}
+
+#[tokio::test]
+async fn fsync_off_and_synchronous_commit_off_of_the_server_are_refused() {
+    let node = node::postgres("fsync = off\nfull_page_writes = off\nsynchronous_commit = off").await;
+    let stage = Stage::on(&node.url(), "server").await;
+    let text = refused(&stage, &stage.db).await;
+    for setting in ["fsync = off", "full_page_writes = off", "synchronous_commit = off", "postgresql.conf"] {
+        assert!(text.contains(setting), "{setting} is not named: {text}");
+    }
+}
