@@ -1,4 +1,5 @@
 //! README and book against the code: what they link to, name and quote must be there.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod commands;
 mod links;
@@ -53,5 +54,27 @@ fn every_record_of_a_decision_is_listed() {
     for record in records {
         let name = record.path.rsplit('/').next().unwrap();
         assert!(list.text.contains(&format!("({name})")), "docs/adr/README.md does not list {name}");
+    }
+}
+
+/// The README's first command must need nothing but a C compiler.
+#[test]
+fn the_first_command_builds_no_client_of_a_server() {
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args([
+        "tree",
+        "--package",
+        "aftercommit-examples",
+        "--edges",
+        "normal,dev,build",
+        "--prefix",
+        "none",
+    ]);
+    let tree = cargo.current_dir(root()).output().unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let packages: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(packages.contains(&"libsqlite3-sys"), "{tree}");
+    for client in ["lapin", "sqlx-postgres", "sqlx-mysql", "ring"] {
+        assert!(!packages.contains(&client), "{client} would be built");
     }
 }

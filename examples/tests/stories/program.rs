@@ -1,14 +1,29 @@
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 #[cfg(all(feature = "rabbitmq", feature = "postgres"))]
 use std::process::{Child, Stdio};
+use std::time::SystemTime;
 
-/// `cargo test` builds the examples beside the tests.
+const HELP: &str = "run `cargo xtask test -p aftercommit-examples`, which builds the examples too";
+
+/// `cargo test` builds the examples beside the tests, but `cargo test --test …` leaves them as they are.
 fn path(example: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let path = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(example);
-    assert!(path.exists(), "there is no {}: run `cargo xtask test -p aftercommit-examples`", path.display());
+    let path = test.parent().and_then(Path::parent).unwrap().join("examples").join(example);
+    let built = modified(&path).unwrap_or_else(|| panic!("there is no {}: {HELP}", path.display()));
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in ["examples", "src", "src/story"] {
+        for source in fs::read_dir(package.join(folder)).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_newer = source.is_file() && modified(&source).is_some_and(|changed| changed > built);
+            assert!(!is_newer, "{} is newer than the program {example}: {HELP}", source.display());
+        }
+    }
     path
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
 /// Runs an example: whether it says that all went well, its output, its log.
