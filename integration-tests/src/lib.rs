@@ -4,6 +4,7 @@
 
 pub mod counted;
 pub mod database;
+pub mod foreign;
 pub mod node;
 pub mod queue;
 pub mod until;
