@@ -2,6 +2,7 @@
 //! outside, foreign publishers, and the soak.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+pub mod books;
 pub mod counted;
 pub mod database;
 pub mod foreign;

@@ -106,9 +106,23 @@ struct Shared {
 struct State {
     trace: Vec<Point>,
     faults: BTreeMap<usize, Fault>,
+    /// Faults at the nth point of a seam and side.
+    planned: Vec<(Seam, Side, usize, Fault)>,
     crashed: Option<Point>,
     delayed: Option<Point>,
     released: bool,
+}
+
+impl State {
+    /// Asked before the point joins the trace.
+    fn fault_at(&self, point: Point) -> Option<Fault> {
+        let nth = self.trace.iter().filter(|past| past.seam == point.seam && past.side == point.side).count();
+        let planned = self
+            .planned
+            .iter()
+            .find(|(seam, side, at, _)| (*seam, *side, *at) == (point.seam, point.side, nth));
+        self.faults.get(&point.number).copied().or(planned.map(|(.., fault)| *fault))
+    }
 }
 
 impl Script {
@@ -122,6 +136,14 @@ impl Script {
     #[must_use]
     pub fn with(self, number: usize, fault: Fault) -> Self {
         self.lock().faults.insert(number, fault);
+        self
+    }
+
+    /// The same with a fault at the `nth` point (from 0) of a seam and side, for runs whose numbers
+    /// nobody knows beforehand.
+    #[must_use]
+    pub fn at(self, seam: Seam, side: Side, nth: usize, fault: Fault) -> Self {
+        self.lock().planned.push((seam, side, nth, fault));
         self
     }
 
@@ -207,8 +229,9 @@ impl Script {
             return None;
         }
         let point = Point { number: state.trace.len(), seam, side };
+        let fault = state.fault_at(point);
         state.trace.push(point);
-        Some((point, state.faults.get(&point.number).copied()))
+        Some((point, fault))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -57,3 +57,12 @@ async fn a_delay_ends_when_it_is_released() {
     let (answer, ()) = tokio::join!(call(&script, &made), releasing);
     assert_eq!(answer, Ok(7));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_nth_point_of_a_seam_has_its_fault() {
+    let script = Script::record().at(Seam::Commit, Side::After, 1, Fault::LoseAnswer);
+    let made = Cell::new(false);
+    assert_eq!(call(&script, &made).await, Ok(7));
+    assert_eq!(call(&script, &made).await, Err(Injected::AnswerLost));
+    assert_eq!(call(&script, &made).await, Ok(7));
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
+use aftercommit_core::dead_letter::readable;
 use aftercommit_core::{Failure, Message};
 use aftercommit_inbox::{BatchHandler, Handled, Handler, InboxStore};
 
@@ -36,6 +37,8 @@ pub(crate) enum Step {
     Raw(&'static str),
     /// Waits for a permit and applies.
     Wait(Arc<Semaphore>),
+    /// Waits for a permit and finds that the world is not as it should be.
+    WaitInvariant(Arc<Semaphore>),
     /// Takes its time and applies.
     Slow(Duration),
     /// Takes its time and fails transiently.
@@ -127,7 +130,7 @@ impl<S: InboxStore> Probe<S> {
         let effect = Effect {
             consumer: self.consumer.clone(),
             id: name_of(message).into_bytes(),
-            note: String::from_utf8_lossy(message.body.as_deref().unwrap_or_default()).into_owned(),
+            note: readable(&String::from_utf8_lossy(message.body.as_deref().unwrap_or_default()), 200),
         };
         if matches!(step, Step::Swallow) {
             // A handler that does not look at its errors, and writes on.
@@ -151,9 +154,12 @@ impl<S: InboxStore> Probe<S> {
                 Ok(Handled::Applied)
             }
             Step::Wait(permits) => {
-                let permit = permits.acquire().await.map_err(|_| Failure::transient("no more permits"))?;
-                permit.forget();
+                wait(&permits).await?;
                 Ok(Handled::Applied)
+            }
+            Step::WaitInvariant(permits) => {
+                wait(&permits).await?;
+                Err(Failure::invariant("no such order"))
             }
             Step::Slow(time) => {
                 tokio::time::sleep(time).await;
@@ -165,6 +171,12 @@ impl<S: InboxStore> Probe<S> {
             }
         }
     }
+}
+
+async fn wait(permits: &Semaphore) -> Result<(), Failure> {
+    let permit = permits.acquire().await.map_err(|_| Failure::transient("no more permits"))?;
+    permit.forget();
+    Ok(())
 }
 
 /// How the suite calls a message: by its native id, or by its body.

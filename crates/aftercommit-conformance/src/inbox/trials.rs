@@ -1,13 +1,18 @@
 //! The trials, by topic.
 
+mod failure;
+mod ids;
 mod once;
+mod outage;
+mod parallel;
+mod shutdown;
 
 use futures_util::future::BoxFuture;
 
-use aftercommit_core::BoxError;
+use aftercommit_core::{BoxError, HeaderValue, Message};
 use aftercommit_inbox::InboxStore;
 
-use super::scene::Scene;
+use super::scene::{Scene, TOPIC, id, message};
 use crate::broker::Ability;
 
 /// One trial before it is bound to a product and a database.
@@ -40,5 +45,13 @@ macro_rules! cases {
 use cases;
 
 pub(super) fn all<S: InboxStore>() -> Vec<Case<S>> {
-    [once::cases()].into_iter().flatten().collect()
+    [once::cases(), ids::cases(), failure::cases(), parallel::cases(), outage::cases(), shutdown::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// A header as text; empty where it is not there.
+fn text(message: &Message, name: &str) -> String {
+    message.headers.get(name).and_then(HeaderValue::as_str).unwrap_or_default().to_owned()
 }
