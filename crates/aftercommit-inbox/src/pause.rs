@@ -23,8 +23,11 @@ impl Gate {
 
     /// Closes the gate until the answer is dropped.
     pub(crate) fn pause(&self, reason: &str) -> Paused {
-        self.signal.set_down(reason);
-        self.waiting.send_modify(|waiting| *waiting += 1);
+        // In one step: set down before, the last one to go could set it up again in between.
+        self.waiting.send_modify(|waiting| {
+            *waiting += 1;
+            self.signal.set_down(reason);
+        });
         Paused(self.clone())
     }
 
@@ -56,6 +59,24 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn the_signal_agrees_with_the_gate_whoever_comes_and_goes() {
+        let gate = Gate::new("database");
+        let come_and_go = |gate: &Gate| {
+            for _ in 0..50_000 {
+                let paused = gate.pause("away");
+                assert!(!gate.signal.is_up(), "up although somebody waits");
+                drop(paused);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| come_and_go(&gate));
+            }
+        });
+        assert!(gate.signal.is_up());
+    }
 
     #[tokio::test]
     async fn the_gate_opens_when_the_last_lane_goes_on() {
