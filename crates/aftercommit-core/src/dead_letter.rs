@@ -68,6 +68,31 @@ pub struct Diagnostics {
     pub first_failed_at: Option<OffsetDateTime>,
     /// When the last attempt failed.
     pub last_failed_at: Option<OffsetDateTime>,
+    /// How much of it is written. The message matters more than what we say of it.
+    pub detail: Detail,
+}
+
+/// How much a dead letter says beside the message itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Everything.
+    #[default]
+    Full,
+    /// Consumer, message id, class and attempts: where more does not fit.
+    Short,
+    /// Nothing: where not even that fits.
+    Bare,
+}
+
+impl Detail {
+    /// The next smaller one.
+    #[must_use]
+    pub const fn less(self) -> Self {
+        match self {
+            Self::Full => Self::Short,
+            Self::Short | Self::Bare => Self::Bare,
+        }
+    }
 }
 
 impl Diagnostics {
@@ -82,6 +107,7 @@ impl Diagnostics {
             attempts: 1,
             first_failed_at: None,
             last_failed_at: None,
+            detail: Detail::Full,
         }
     }
 
@@ -96,24 +122,31 @@ impl Diagnostics {
     }
 
     fn write(&self, message: &Message, headers: &mut Headers) {
-        let origin = &message.origin;
+        if self.detail == Detail::Bare {
+            return;
+        }
         headers.set(header::CONSUMER, self.consumer.as_str());
         headers.set(header::CLASS, self.class.as_str());
-        headers.set(header::ERROR, readable(&self.error, MAX_ERROR));
         headers.set(header::ATTEMPTS, i64::from(self.attempts));
+        set_text(headers, header::MESSAGE_ID, self.message_id.as_deref());
+        if self.detail == Detail::Full {
+            self.write_rest(message, headers);
+        }
+    }
+
+    fn write_rest(&self, message: &Message, headers: &mut Headers) {
+        let origin = &message.origin;
+        headers.set(header::ERROR, readable(&self.error, MAX_ERROR));
         headers.set(header::DESTINATION, readable(&origin.destination, MAX_FIELD));
         let commands = (!message.commands.is_empty()).then(|| as_text(&message.commands));
         for (name, value) in [
-            (header::MESSAGE_ID, self.message_id.as_deref()),
             (header::EVENT_TYPE, message.event_type.as_deref()),
             (header::AGGREGATE_ID, message.aggregate_id.as_deref()),
             (header::ROUTING_KEY, origin.routing_key.as_deref()),
             (header::POSITION, origin.position.as_deref()),
             (header::COMMANDS, commands.as_deref()),
         ] {
-            if let Some(value) = value {
-                headers.set(name, readable(value, MAX_FIELD));
-            }
+            set_text(headers, name, value);
         }
         for (name, at) in
             [(header::FIRST_FAILED_AT, self.first_failed_at), (header::LAST_FAILED_AT, self.last_failed_at)]
@@ -122,6 +155,12 @@ impl Diagnostics {
                 headers.set(name, text);
             }
         }
+    }
+}
+
+fn set_text(headers: &mut Headers, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        headers.set(name, readable(value, MAX_FIELD));
     }
 }
 
@@ -221,6 +260,19 @@ mod tests {
 
         let again = diagnostics("second").park(&letter.message, Destination::new("dead"));
         assert_eq!(again.message.headers.len(), headers.len(), "no growth by hops");
+    }
+
+    #[test]
+    fn less_detail_is_smaller_in_the_end_the_message_alone() {
+        let message = Message::new("x").with_id("evt-1").with_type("order.created");
+        let mut diagnostics = diagnostics("broken");
+        let mut sizes = Vec::new();
+        for _ in 0..3 {
+            let letter = diagnostics.park(&message, Destination::new("dead")).message;
+            sizes.push(letter.headers.len());
+            diagnostics.detail = diagnostics.detail.less();
+        }
+        assert!(sizes[0] > sizes[1] && sizes[1] > 0 && sizes[2] == 0, "{sizes:?}");
     }
 
     proptest! {

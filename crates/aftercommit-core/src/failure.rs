@@ -84,6 +84,18 @@ impl Failure {
         Self::stated(FailureClass::Infrastructure, reason)
     }
 
+    /// A failure with a reason of your own whose class is left to the error behind it, as with `?`:
+    /// a deadlock below stays a deadlock. Also the way in for `anyhow::Error` and other boxed errors.
+    #[must_use]
+    pub fn caused_by(reason: impl Into<String>, source: impl Into<BoxError>) -> Self {
+        Self {
+            class: FailureClass::Transient,
+            stated: false,
+            reason: reason.into(),
+            source: Some(source.into()),
+        }
+    }
+
     fn stated(class: FailureClass, reason: impl Into<String>) -> Self {
         Self { class, stated: true, reason: reason.into(), source: None }
     }
@@ -176,6 +188,13 @@ mod tests {
         assert_eq!(failure.class(), FailureClass::Transient);
         assert!(!failure.is_stated());
         assert_eq!(failure.chain(), "disk");
+    }
+
+    #[test]
+    fn context_does_not_state_a_class() {
+        let failure = Failure::caused_by("inserting the order", std::io::Error::other("reset"));
+        assert!(!failure.is_stated());
+        assert_eq!(failure.chain(), "inserting the order: reset");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub mod subscription;
 pub use acker::{Acker, Redelivery, SettleError, Settled};
 pub use broker::{Broker, BrokerError, Finding, Severity};
 pub use capabilities::{Capabilities, Delay, Order};
-pub use dead_letter::Diagnostics;
+pub use dead_letter::{Detail, Diagnostics};
 pub use delivery::{Batch, Delivery, DeliveryId, Redelivered};
 pub use failure::{Failure, FailureClass};
 pub use headers::{HeaderValue, Headers};

@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 
 use crate::failure::Failure;
 use crate::headers::Headers;
+use crate::identity::MessageId;
 
 /// Where a message was found, in the product's own words. For diagnostics and replay; nothing is
 /// decided by it.
@@ -62,6 +63,7 @@ pub struct Message {
     /// Where it was found.
     pub origin: Origin,
     decoded: Decoded,
+    stand_in: OnceLock<MessageId>,
 }
 
 impl Message {
@@ -90,6 +92,12 @@ impl Message {
     pub fn with_key(mut self, key: impl Into<Bytes>) -> Self {
         self.key = Some(key.into());
         self
+    }
+
+    /// The id made up for a message without one, made at the first call: as long as this message is
+    /// in memory, given back and handed out again, it keeps the same.
+    pub fn stand_in_id(&self, make: impl FnOnce() -> MessageId) -> &MessageId {
+        self.stand_in.get_or_init(make)
     }
 
     /// The body decoded once, however often this is called: the consumer core decodes before it

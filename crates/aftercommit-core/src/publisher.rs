@@ -15,7 +15,8 @@ use crate::message::Message;
 ///   messages are matched by a nonce header of ours, since ids may repeat or be absent.
 /// - **Bounded.** A publish ends by the publisher's deadline, then with
 ///   [`PublishError::Unknown`].
-/// - **No hidden retry.** One call sends at most one copy.
+/// - **No hidden retry.** One call leaves at most one copy, as far as the product can tell: a client
+///   that resends by itself does so only where the broker recognises the copy.
 /// - **One bad publish harms no other.** Where the broker closes a channel over one message, the
 ///   others in flight answer `Unknown`, and the publisher serves the next call.
 #[async_trait]

@@ -95,8 +95,8 @@ impl<S: InboxStore> Consumer<S> {
         self
     }
 
-    /// After how long with one batch a lane counts as stuck in [`Health`](crate::Health). Default:
-    /// 15 min.
+    /// After how long without a step forward (a transaction begun, a handler called) a lane counts as
+    /// stuck in [`Health`](crate::Health). Default: 15 min; must be longer than the deadline.
     #[must_use]
     pub const fn stuck_after(mut self, time: Duration) -> Self {
         self.settings.stuck_after = time;

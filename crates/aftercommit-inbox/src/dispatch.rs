@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 /// Hands deliveries to lanes. One key always goes to the same lane, so that messages of a key never
 /// overtake each other; messages without a key go to whichever lane is free. It holds no more than
-/// the source's prefetch, since nothing in it is settled.
+/// the source's prefetch: nothing in it is settled, and what a reconnect made void goes when its
+/// successors come.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
     state: Mutex<State>,
@@ -45,19 +46,24 @@ impl Dispatch {
         Self { state: Mutex::new(state), wake: (0..lanes).map(|_| Notify::new()).collect() }
     }
 
-    pub(crate) fn push(&self, delivery: Delivery) {
+    /// Adds a delivery. Answers how many void ones went.
+    pub(crate) fn push(&self, delivery: Delivery) -> usize {
         let mut state = self.lock();
         let now = Instant::now();
+        let void;
         let woken = if let Some(key) = &delivery.message.key {
             let lane = lane_of(key, state.keyed.len());
+            void = forget_void(&mut state.keyed[lane]);
             state.keyed[lane].push_back((now, delivery));
             state.wake(|idle| idle.lane == lane)
         } else {
+            void = forget_void(&mut state.shared);
             state.shared.push_back((now, delivery));
             state.wake(|_| true)
         };
         drop(state);
         self.wake_up(woken);
+        void
     }
 
     /// Waits for deliveries for a lane: at least one, at most `max`; a batch that is not full waits
@@ -162,6 +168,16 @@ impl State {
         }
         taken
     }
+}
+
+/// Deliveries of one connection end together and the oldest is in front: it tells of the others.
+fn forget_void(queue: &mut VecDeque<(Instant, Delivery)>) -> usize {
+    if !queue.front().is_some_and(|(_, delivery)| delivery.is_lost()) {
+        return 0;
+    }
+    let before = queue.len();
+    queue.retain(|(_, delivery)| !delivery.is_lost());
+    before - queue.len()
 }
 
 fn lane_of(key: &[u8], lanes: usize) -> usize {

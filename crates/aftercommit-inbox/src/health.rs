@@ -63,7 +63,7 @@ impl Health {
         let stuck = self.lanes.iter().filter_map(Busy::busy_for).filter(|busy| *busy > self.stuck_after);
         stuck
             .filter(|_| !database_away)
-            .map(|busy| Complaint { part: "lane", reason: format!("busy with one batch for {busy:?}") })
+            .map(|busy| Complaint { part: "lane", reason: format!("no step forward for {busy:?}") })
             .collect()
     }
 
@@ -74,7 +74,7 @@ impl Health {
     }
 }
 
-/// Since when a lane works on its batch.
+/// When a busy lane last went forward: a transaction begun, a handler called.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Busy(Arc<Mutex<Option<Instant>>>);
 
@@ -82,6 +82,11 @@ impl Busy {
     pub(crate) fn enter(&self) -> BusyGuard {
         self.set(Some(Instant::now()));
         BusyGuard(self.clone())
+    }
+
+    /// Something went forward: what counts as stuck starts anew.
+    pub(crate) fn touch(&self) {
+        self.set(Some(Instant::now()));
     }
 
     fn busy_for(&self) -> Option<Duration> {

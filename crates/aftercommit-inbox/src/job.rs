@@ -24,8 +24,16 @@ pub(crate) enum Verdict {
     Failed(Failed),
     /// The database refused to serialize it again and again: given back without an attempt.
     Busy,
-    /// Not decided, because the consumer stops: given back without an attempt.
+    /// Not decided, because the consumer stops or the delivery is no longer ours: given back without
+    /// an attempt.
     Stopped,
+}
+
+impl Job {
+    /// Whether none of its deliveries is ours any more: the broker hands it out anew.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.deliveries.iter().all(Delivery::is_lost)
+    }
 }
 
 /// A failure that counts.
@@ -79,7 +87,7 @@ pub(crate) fn sort(
             Ok(Resolved::Own(id)) => id,
             Ok(Resolved::MakeUp) => {
                 sorted.made_up += 1;
-                made_up_id()
+                delivery.message.stand_in_id(made_up_id).clone()
             }
             Err(error) => {
                 let failed = Failed { class: FailureClass::Poison, error: error.to_string() };

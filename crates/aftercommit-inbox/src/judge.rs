@@ -4,21 +4,24 @@ use std::time::{Duration, SystemTime};
 
 use aftercommit_core::{Delivery, Diagnostics, FailureClass, Next, Redelivery};
 
+use crate::decide::after_a_moment;
 use crate::job::{Failed, Job, Verdict};
 use crate::lane::Lane;
 use crate::outcome::Outcome;
 use crate::settle::Action;
-use crate::store::{Failures, InboxStore, Session as _, StoreError};
+use crate::store::{Failures, Fault, InboxStore, Session as _, StoreError};
 use crate::transaction::is_known;
 
 /// How long a message waits that conflicted too often.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
 impl<S: InboxStore> Lane<S> {
-    /// Decides what happens to each delivery. Failures are counted here, on the lane's connection,
-    /// after its transaction has ended.
-    pub(crate) async fn judge(&mut self, decided: Vec<(Job, Verdict)>) -> Vec<(Delivery, Action)> {
+    /// Settles what was decided: confirmations first, since counting a failure may have to wait for
+    /// the database. Failures are counted here, on the lane's connection, after its transaction has
+    /// ended.
+    pub(crate) async fn conclude(&mut self, decided: Vec<(Job, Verdict)>) {
         let mut actions = Vec::with_capacity(decided.len());
+        let mut failures = Vec::new();
         for (job, verdict) in decided {
             match verdict {
                 Verdict::Applied => self.confirm(job, Outcome::Applied, &mut actions),
@@ -26,39 +29,27 @@ impl<S: InboxStore> Lane<S> {
                 Verdict::Duplicate => self.confirm(job, Outcome::Duplicate, &mut actions),
                 Verdict::Busy => self.give_back(job, Redelivery::After(BUSY_DELAY), &mut actions),
                 Verdict::Stopped => self.give_back(job, Redelivery::Now, &mut actions),
-                Verdict::Failed(failed) => self.fail(job, failed, &mut actions).await,
+                Verdict::Failed(failed) => failures.push((job, failed)),
             }
         }
-        actions
+        self.settler.submit(actions);
+        for (job, failed) in failures {
+            let mut actions = Vec::new();
+            self.fail(job, failed, &mut actions).await;
+            self.settler.submit(actions);
+        }
     }
 
-    /// Messages that their handler cannot read. One that the inbox knows is a duplicate whatever
+    /// A message that its handler cannot read. One that the inbox knows is a duplicate whatever
     /// today's code thinks of its body: what is done is never parked.
-    pub(crate) async fn recall(&mut self, unreadable: Vec<(Job, Failed)>) -> Vec<(Job, Verdict)> {
-        let mut verdicts = Vec::with_capacity(unreadable.len());
-        for (job, failed) in unreadable {
-            let verdict = match self.ask(&job).await {
-                Some(true) => Verdict::Duplicate,
-                Some(false) => Verdict::Failed(failed),
-                None => Verdict::Stopped,
-            };
-            verdicts.push((job, verdict));
-        }
-        verdicts
-    }
-
-    async fn ask(&mut self, job: &Job) -> Option<bool> {
-        loop {
-            let asked = match self.seated().await {
-                Ok(()) => is_known::<S>(&mut self.seat, &self.consumer, &job.id).await,
-                Err(error) => Err(error),
-            };
-            match asked {
-                Ok(known) => return Some(known),
-                Err(error) if self.wait_for_database(&error).await => {}
-                Err(_) => return None,
-            }
-        }
+    pub(crate) async fn recall(&mut self, job: Job, failed: Failed) {
+        let known = self.ask(&job).await;
+        let verdict = match known {
+            Some(true) => Verdict::Duplicate,
+            Some(false) => Verdict::Failed(failed),
+            None => Verdict::Stopped,
+        };
+        self.conclude(vec![(job, verdict)]).await;
     }
 
     fn confirm(&self, job: Job, outcome: Outcome, actions: &mut Vec<(Delivery, Action)>) {
@@ -74,6 +65,10 @@ impl<S: InboxStore> Lane<S> {
     }
 
     fn give_back(&self, job: Job, when: Redelivery, actions: &mut Vec<(Delivery, Action)>) {
+        let when = match when {
+            Redelivery::Now => Redelivery::Now,
+            Redelivery::After(delay) => Redelivery::After(spread(delay.min(self.longest_delay))),
+        };
         for delivery in job.deliveries {
             self.metrics.outcome(Outcome::Retried);
             actions.push((delivery, Action::GiveBack(when)));
@@ -95,7 +90,6 @@ impl<S: InboxStore> Lane<S> {
                     consumer = %self.consumer, message_id = %job.id, attempt = failures.count,
                     class = failed.class.as_str(), error = %failed.error, delay = ?delay, "failed; given back"
                 );
-                let delay = spread(delay).min(self.longest_delay);
                 self.give_back(job, Redelivery::After(delay), actions);
             }
             Next::Exhausted => self.park(job, failed, failures, actions),
@@ -113,8 +107,6 @@ impl<S: InboxStore> Lane<S> {
         diagnostics.first_failed_at = Some(failures.first_at);
         diagnostics.last_failed_at = Some(failures.last_at);
         for delivery in job.deliveries {
-            self.metrics.outcome(Outcome::Parked);
-            self.metrics.parked(failed.class);
             actions.push((
                 delivery,
                 Action::Park { diagnostics: diagnostics.clone(), id: Some(job.id.clone()) },
@@ -130,35 +122,63 @@ impl<S: InboxStore> Lane<S> {
         let now = Some(SystemTime::now().into());
         diagnostics.first_failed_at = now;
         diagnostics.last_failed_at = now;
-        self.metrics.outcome(Outcome::Parked);
-        self.metrics.parked(FailureClass::Poison);
         (delivery, Action::Park { diagnostics, id: None })
     }
 
-    /// Counts a failure. `None`: the consumer stops while the database is away, and the failure is
-    /// not counted.
+    /// Whether the inbox knows a message. `None`: the consumer stops.
+    async fn ask(&mut self, job: &Job) -> Option<bool> {
+        let mut conflicts = 0;
+        loop {
+            let known = match self.seated().await {
+                Ok(()) => is_known::<S>(&mut self.seat, &self.consumer, &job.id).await,
+                Err(error) => Err(error),
+            };
+            match known {
+                Ok(known) => {
+                    self.is_back();
+                    return Some(known);
+                }
+                Err(error) if self.may_go_on(&error, &mut conflicts).await => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Counts a failure. `None`: the consumer stops, and the message is given back without.
     async fn count(&mut self, job: &Job, error: &str) -> Option<Failures> {
+        let mut conflicts = 0;
         loop {
             let counted = match self.seated().await {
                 Ok(()) => self.try_count(job, error).await,
                 Err(error) => Err(error),
             };
             match counted {
-                Ok(failures) => return Some(failures),
-                Err(error) if self.wait_for_database(&error).await => {}
+                Ok(failures) => {
+                    self.is_back();
+                    return Some(failures);
+                }
+                Err(error) if self.may_go_on(&error, &mut conflicts).await => {}
                 Err(_) => return None,
             }
         }
     }
 
+    /// Waits out a conflict or an outage. `false`: the consumer stops.
+    async fn may_go_on(&mut self, error: &StoreError, conflicts: &mut u32) -> bool {
+        if error.fault() != Fault::Conflict {
+            return self.wait_for_database(error).await;
+        }
+        *conflicts += 1;
+        after_a_moment(&self.stop, *conflicts).await
+    }
+
     async fn try_count(&mut self, job: &Job, error: &str) -> Result<Failures, StoreError> {
         let Some(mut session) = self.seat.take() else {
-            return Err(StoreError::new(crate::store::Fault::Unavailable, "no connection"));
+            return Err(StoreError::new(Fault::Unavailable, "no connection"));
         };
         match session.record_failure(&self.consumer, &job.id, error).await {
             Ok(failures) => {
                 self.seat = Some(session);
-                self.strikes = 0;
                 Ok(failures)
             }
             Err(error) => {
@@ -166,10 +186,6 @@ impl<S: InboxStore> Lane<S> {
                 Err(error)
             }
         }
-    }
-
-    async fn seated(&mut self) -> Result<(), StoreError> {
-        if self.seat.is_none() { self.reopen().await } else { Ok(()) }
     }
 }
 

@@ -11,11 +11,11 @@ use crate::dispatch::Dispatch;
 use crate::health::Busy;
 use crate::job;
 use crate::measures::Measures;
-use crate::pause::Gate;
+use crate::pause::{Gate, Paused};
 use crate::rounds::with_sources;
 use crate::settings::Settings;
 use crate::settle::Settler;
-use crate::store::{Fault, InboxStore, StoreError};
+use crate::store::{InboxStore, StoreError};
 use crate::work::Work;
 
 /// One connection and everything a batch needs on its way through it.
@@ -34,54 +34,71 @@ pub(crate) struct Lane<S: InboxStore> {
     pub(crate) seat: Option<S::Session>,
     /// Times in a row that the database was away.
     pub(crate) strikes: u32,
+    /// Held from the first sign that the database is away until it has done something for us again.
+    pub(crate) paused: Option<Paused>,
+    pub(crate) settler: Settler,
+    pub(crate) busy: Busy,
 }
 
 impl<S: InboxStore> Lane<S> {
     /// Works until the dispatch is closed. Nobody aborts this future: what is in a transaction is
     /// finished.
-    pub(crate) async fn run(mut self, dispatch: Arc<Dispatch>, settler: Settler, busy: Busy) {
+    pub(crate) async fn run(mut self, dispatch: Arc<Dispatch>) {
         loop {
             let taken = dispatch.take(self.index, self.settings.max_batch, self.settings.max_wait).await;
             let Some(deliveries) = taken else { return };
-            let _busy = busy.enter();
-            let actions = self.process(deliveries).await;
-            settler.submit(actions);
+            let _busy = self.busy.enter();
+            self.process(deliveries).await;
+            // Nothing is known against the database any more: the next batch shall find out.
+            self.paused = None;
         }
     }
 
-    async fn process(&mut self, deliveries: Vec<Delivery>) -> Vec<(Delivery, crate::settle::Action)> {
+    async fn process(&mut self, deliveries: Vec<Delivery>) {
         let mut sorted = job::sort(deliveries, &self.settings.ids, |message| self.work.decode(message));
         self.metrics.sorted(&sorted);
-        let started = tokio::time::Instant::now();
-        let decided = self.decide(std::mem::take(&mut sorted.jobs)).await;
-        if !decided.is_empty() {
+        let nameless = std::mem::take(&mut sorted.nameless);
+        self.settler.submit(nameless.into_iter().map(|nameless| self.judge_nameless(nameless)).collect());
+        if !sorted.jobs.is_empty() {
+            let started = tokio::time::Instant::now();
+            self.decide(sorted.jobs).await;
             self.metrics.decided(started.elapsed());
         }
-        let unreadable = self.recall(sorted.unreadable).await;
-        let mut actions = self.judge(decided).await;
-        actions.extend(self.judge(unreadable).await);
-        actions.extend(sorted.nameless.into_iter().map(|nameless| self.judge_nameless(nameless)));
-        actions
+        for (job, failed) in sorted.unreadable {
+            self.recall(job, failed).await;
+        }
     }
 
-    /// Takes a connection from the pool.
-    pub(crate) async fn reopen(&mut self) -> Result<(), StoreError> {
-        self.seat = Some(self.store.open().await?);
+    /// Takes a connection from the pool, unless the lane has one.
+    pub(crate) async fn seated(&mut self) -> Result<(), StoreError> {
+        if self.seat.is_none() {
+            self.seat = Some(self.store.open().await?);
+        }
         Ok(())
     }
 
+    /// The database did something for us.
+    pub(crate) fn is_back(&mut self) {
+        self.strikes = 0;
+        if self.paused.take().is_some() {
+            tracing::info!(consumer = %self.consumer, lane = self.index, "the database is back");
+        }
+    }
+
     /// Waits with consumption paused until there is a connection again. `false`: the consumer stops
-    /// and nothing more is decided.
+    /// and nothing more is decided. The pause lasts until the database has done something for us.
     pub(crate) async fn wait_for_database(&mut self, error: &StoreError) -> bool {
         let reason = with_sources(error);
-        let unknown = error.fault() == Fault::Unknown;
         tracing::warn!(
             consumer = %self.consumer, lane = self.index, fault = error.fault().as_str(), error = %reason,
-            unknown, "the database is away; consumption pauses, no attempt is spent"
+            "the database is away; consumption pauses, no attempt is spent"
         );
-        let _paused = self.gate.pause(&reason);
-        self.metrics.paused();
+        if self.paused.is_none() {
+            self.paused = Some(self.gate.pause(&reason));
+            self.metrics.paused();
+        }
         loop {
+            self.busy.touch();
             // The first time at once: a connection that died while idle is no outage.
             if self.strikes > 0 {
                 let (first, most) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -91,15 +108,13 @@ impl<S: InboxStore> Lane<S> {
                 }
             }
             self.strikes = self.strikes.saturating_add(1);
-            match self.reopen().await {
-                Ok(()) => {
-                    tracing::info!(consumer = %self.consumer, lane = self.index, "the database is back");
-                    return true;
+            let stop = self.stop.clone();
+            match stop.run_until_cancelled(self.seated()).await {
+                Some(Ok(())) => return true,
+                Some(Err(error)) => {
+                    tracing::warn!(lane = self.index, error = %with_sources(&error), "still away");
                 }
-                Err(error) => tracing::warn!(lane = self.index, error = %with_sources(&error), "still away"),
-            }
-            if self.stop.is_cancelled() {
-                return false;
+                None => return false,
             }
         }
     }

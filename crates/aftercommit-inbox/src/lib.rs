@@ -14,6 +14,7 @@
 
 mod backoff;
 mod consumer;
+mod decide;
 mod dispatch;
 mod error;
 pub mod evidence;

@@ -107,15 +107,19 @@ impl Measures {
         }
     }
 
-    /// No longer in flight without having been settled.
-    pub(crate) fn dropped(&self, deliveries: usize) {
+    fn dropped(&self, deliveries: usize) {
         self.0.in_flight.decrement(count(deliveries));
     }
 
+    /// No longer ours when their turn came.
+    pub(crate) fn lost(&self, deliveries: usize) {
+        self.0.lost.increment(deliveries as u64);
+        self.dropped(deliveries);
+    }
+
     pub(crate) fn sorted(&self, sorted: &Sorted) {
-        self.0.lost.increment(sorted.lost as u64);
         self.0.made_up.increment(sorted.made_up as u64);
-        self.dropped(sorted.lost);
+        self.lost(sorted.lost);
         if sorted.made_up > 0 {
             tracing::warn!(
                 messages = sorted.made_up,
@@ -137,6 +141,7 @@ impl Measures {
     }
 
     pub(crate) fn parked(&self, class: FailureClass) {
+        self.outcome(Outcome::Parked);
         add(&self.0.parked, &class);
     }
 

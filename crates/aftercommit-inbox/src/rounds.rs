@@ -1,117 +1,88 @@
 //! From a batch to a verdict for each job: which transaction follows the one that just ended.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use crate::backoff;
 use crate::job::{Failed, Job, Verdict};
-use crate::lane::Lane;
-use crate::store::{Fault, InboxStore, StoreError};
-use crate::transaction::{Ended, Transaction};
+use crate::store::{Fault, StoreError};
 
 /// The most messages in a transaction with savepoints: PostgreSQL keeps 64 of them cheaply.
 const MOST_APART: usize = 50;
 
-/// How often a transaction is run again after a deadlock or serialization failure before its
-/// messages are given back, so that a lane is never caught in one conflict for good.
+/// How often a transaction of several messages is run again after a conflict before it is halved:
+/// the smaller it is, the less it can conflict with.
+const RERUNS_BEFORE_HALVING: u32 = 4;
+
+/// How often one message alone is run again after a conflict before it is given back, so that a lane
+/// is never caught in one conflict for good.
 const MOST_RERUNS: u32 = 16;
 
+/// How often a handler may meet an error that says "the database is away" while our own connection
+/// works, before the messages are taken one by one; alone, before it counts as the message's failure.
+const MOST_AWAY: u32 = 3;
+
 /// Jobs that go through one transaction together, and how.
-struct Group {
-    jobs: Vec<Job>,
-    apart: bool,
-    reruns: u32,
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) apart: bool,
+    pub(crate) reruns: u32,
+    away: u32,
     /// A COMMIT of these jobs was not answered: what is a duplicate now was committed by us.
     unknown: bool,
 }
 
 impl Group {
     const fn together(jobs: Vec<Job>) -> Self {
-        Self { jobs, apart: false, reruns: 0, unknown: false }
+        Self { jobs, apart: false, reruns: 0, away: 0, unknown: false }
+    }
+
+    /// Jobs of this group in a smaller one.
+    const fn part(&self, jobs: Vec<Job>, apart: bool) -> Self {
+        Self { jobs, apart, reruns: 0, away: self.away, unknown: self.unknown }
+    }
+
+    pub(crate) fn after_unknown_commit(&mut self) {
+        self.unknown = true;
     }
 }
 
-/// What has been decided and what is still to do.
-struct Rounds {
+/// What is still to do and what was decided since somebody last asked.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
     todo: VecDeque<Group>,
     done: Vec<(Job, Verdict)>,
 }
 
-impl<S: InboxStore> Lane<S> {
-    /// Runs transactions until each job has a verdict.
-    pub(crate) async fn decide(&mut self, jobs: Vec<Job>) -> Vec<(Job, Verdict)> {
-        let mut rounds = Rounds { todo: VecDeque::new(), done: Vec::with_capacity(jobs.len()) };
-        if !jobs.is_empty() {
-            rounds.todo.push_back(Group::together(jobs));
-        }
-        while let Some(group) = rounds.todo.pop_front() {
-            let ended = self.transact(&group).await;
-            match ended {
-                Ended::Committed(verdicts) => {
-                    self.strikes = 0;
-                    self.metrics.committed(group.jobs.len());
-                    rounds.close(group, verdicts);
-                }
-                Ended::Failed { job, failed } => {
-                    rounds.after_failure(group, job, failed, self.work.is_batch())
-                }
-                Ended::Store(error) => self.after_fault(&mut rounds, group, error).await,
-            }
-        }
-        rounds.done
-    }
-
-    async fn transact(&mut self, group: &Group) -> Ended {
-        if self.seat.is_none()
-            && let Err(error) = self.reopen().await
-        {
-            return Ended::Store(error);
-        }
-        let transaction = Transaction {
-            store: &*self.store,
-            work: &self.work,
-            consumer: &self.consumer,
-            deadline: self.settings.deadline,
-        };
-        if group.apart {
-            transaction.apart(&mut self.seat, &group.jobs).await
-        } else {
-            transaction.together(&mut self.seat, &group.jobs).await
-        }
-    }
-
-    async fn after_fault(&mut self, rounds: &mut Rounds, mut group: Group, error: StoreError) {
-        self.metrics.fault(error.fault());
-        match error.fault() {
-            Fault::Conflict if group.reruns < MOST_RERUNS => {
-                tracing::debug!(error = %error, rerun = group.reruns + 1, "the transaction conflicted and is run again");
-                let (first, most) = (Duration::from_millis(2), Duration::from_millis(500));
-                tokio::time::sleep(backoff::delay(group.reruns, first, most)).await;
-                group.reruns += 1;
-                rounds.todo.push_front(group);
-            }
-            Fault::Conflict => {
-                tracing::warn!(error = %error, messages = group.jobs.len(), "conflicts do not end; the messages are given back");
-                rounds.close_all(group, || Verdict::Busy);
-            }
-            Fault::Aborted | Fault::Refused => rounds.blame(group, &error),
-            Fault::Unavailable | Fault::Unknown | Fault::Unsafe | Fault::Schema => {
-                group.unknown |= error.fault() == Fault::Unknown;
-                if self.wait_for_database(&error).await {
-                    rounds.todo.push_front(group);
-                } else {
-                    rounds.close_all(group, || Verdict::Stopped);
-                    for group in std::mem::take(&mut rounds.todo) {
-                        rounds.close_all(group, || Verdict::Stopped);
-                    }
-                }
-            }
-        }
-    }
-}
-
 impl Rounds {
-    fn close(&mut self, group: Group, verdicts: Vec<Verdict>) {
+    pub(crate) fn new(jobs: Vec<Job>) -> Self {
+        let todo = if jobs.is_empty() { VecDeque::new() } else { [Group::together(jobs)].into() };
+        Self { todo, done: Vec::new() }
+    }
+
+    /// The next group. Jobs whose deliveries are no longer ours are not run: the broker hands them
+    /// out anew, perhaps to somebody who waits for our claim.
+    pub(crate) fn next(&mut self) -> Option<Group> {
+        while let Some(mut group) = self.todo.pop_front() {
+            let (lost, ours) = std::mem::take(&mut group.jobs).into_iter().partition(Job::is_lost);
+            self.done.extend(Vec::into_iter(lost).map(|job| (job, Verdict::Stopped)));
+            group.jobs = ours;
+            if !group.jobs.is_empty() {
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    /// What was decided since the last call.
+    pub(crate) fn take_done(&mut self) -> Vec<(Job, Verdict)> {
+        std::mem::take(&mut self.done)
+    }
+
+    pub(crate) fn again(&mut self, group: Group) {
+        self.todo.push_front(group);
+    }
+
+    pub(crate) fn close(&mut self, group: Group, verdicts: Vec<Verdict>) {
         for (job, verdict) in group.jobs.into_iter().zip(verdicts) {
             let verdict = match verdict {
                 Verdict::Duplicate if group.unknown => Verdict::Applied,
@@ -121,40 +92,77 @@ impl Rounds {
         }
     }
 
-    fn close_all(&mut self, group: Group, verdict: impl Fn() -> Verdict) {
-        self.done.extend(group.jobs.into_iter().map(|job| (job, verdict())));
+    /// Gives back the group and, if the consumer stops, everything after it.
+    pub(crate) fn stop(&mut self, group: Group) {
+        let groups = std::iter::once(group).chain(std::mem::take(&mut self.todo));
+        let jobs: Vec<Job> = groups.flat_map(|group| group.jobs).collect();
+        self.done.extend(jobs.into_iter().map(|job| (job, Verdict::Stopped)));
+    }
+
+    /// The transaction conflicted: again, then smaller, in the end given back.
+    pub(crate) fn after_conflict(&mut self, mut group: Group) {
+        group.reruns += 1;
+        if group.jobs.len() > 1 && group.reruns > RERUNS_BEFORE_HALVING {
+            self.halve(group);
+        } else if group.reruns > MOST_RERUNS {
+            tracing::warn!(
+                messages = group.jobs.len(),
+                "conflicts do not end; given back without an attempt"
+            );
+            self.done.extend(group.jobs.into_iter().map(|job| (job, Verdict::Busy)));
+        } else {
+            self.again(group);
+        }
+    }
+
+    /// A handler's statement said that the database is away, and it is not. It may be so for that
+    /// statement alone (a foreign table, a temporary file too large), so it must not hold up others
+    /// for good. What the handler itself states is believed for a message alone as long as it says so.
+    pub(crate) fn after_away(&mut self, mut group: Group, stated: bool, error: &StoreError) {
+        group.away += 1;
+        if group.away <= MOST_AWAY {
+            self.again(group);
+        } else if group.jobs.len() > 1 {
+            group.away = 0;
+            self.singly(group);
+        } else if stated {
+            self.again(group);
+        } else {
+            let failed = Failed::transient(with_sources(error));
+            self.close(group, vec![Verdict::Failed(failed)]);
+        }
     }
 
     /// A handler failed and nothing was committed: one message alone has its verdict, a batch is
     /// taken apart.
-    fn after_failure(&mut self, mut group: Group, job: Option<usize>, failed: Failed, batch: bool) {
+    pub(crate) fn after_failure(
+        &mut self,
+        mut group: Group,
+        job: Option<usize>,
+        failed: Failed,
+        batch: bool,
+    ) {
         if group.jobs.len() == 1 {
             self.close(group, vec![Verdict::Failed(failed)]);
         } else if batch {
             self.halve(group);
         } else if group.apart {
             // The call cost the connection: that message has its verdict, the others go on.
-            let index = job.filter(|&index| index < group.jobs.len());
-            match index {
+            match job.filter(|&index| index < group.jobs.len()) {
                 Some(index) => {
-                    let job = group.jobs.remove(index);
-                    self.done.push((job, Verdict::Failed(failed)));
-                    self.todo.push_front(group);
+                    self.done.push((group.jobs.remove(index), Verdict::Failed(failed)));
+                    self.again(group);
                 }
                 None => self.singly(group),
             }
         } else {
-            let unknown = group.unknown;
-            self.split(group.jobs, MOST_APART, |jobs| Group {
-                apart: true,
-                unknown,
-                ..Group::together(jobs)
-            });
+            self.split(group, MOST_APART, true);
         }
     }
 
     /// The transaction was broken or refused and nobody knows by which message.
-    fn blame(&mut self, group: Group, error: &StoreError) {
+    pub(crate) fn blame(&mut self, group: Group, error: &StoreError) {
+        debug_assert!(matches!(error.fault(), Fault::Aborted | Fault::Refused));
         if group.jobs.len() == 1 {
             let failed = Failed::transient(with_sources(error));
             self.close(group, vec![Verdict::Failed(failed)]);
@@ -167,20 +175,19 @@ impl Rounds {
 
     fn halve(&mut self, group: Group) {
         let half = group.jobs.len().div_ceil(2);
-        let unknown = group.unknown;
-        self.split(group.jobs, half, |jobs| Group { unknown, ..Group::together(jobs) });
+        self.split(group, half, false);
     }
 
     fn singly(&mut self, group: Group) {
-        let unknown = group.unknown;
-        self.split(group.jobs, 1, |jobs| Group { unknown, ..Group::together(jobs) });
+        self.split(group, 1, false);
     }
 
-    fn split(&mut self, mut jobs: Vec<Job>, size: usize, group: impl Fn(Vec<Job>) -> Group) {
+    fn split(&mut self, mut group: Group, size: usize, apart: bool) {
+        let mut jobs = std::mem::take(&mut group.jobs);
         let mut parts = Vec::new();
         while !jobs.is_empty() {
             let rest = jobs.split_off(size.min(jobs.len()));
-            parts.push(group(std::mem::replace(&mut jobs, rest)));
+            parts.push(group.part(std::mem::replace(&mut jobs, rest), apart));
         }
         for part in parts.into_iter().rev() {
             self.todo.push_front(part);
@@ -199,3 +206,6 @@ pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aftercommit_core::{Redelivery, Source, SourceError};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -95,8 +96,11 @@ impl Drop for Running {
 
 impl Parts {
     async fn supervise(mut self, prefetch: usize) -> Result<(), ConsumerError> {
+        // Also if the source panics: lanes that wait for ever would keep their connections.
+        let _end = EndOfIntake(Arc::clone(&self.dispatch), self.stop.clone());
         let taken = self.take_in(prefetch).await;
         self.stop.cancel();
+        let limit = Instant::now() + self.shutdown;
         let left = self.dispatch.close();
         tracing::info!(
             not_started = left.len(),
@@ -109,10 +113,11 @@ impl Parts {
             self.settler.finished().await;
         };
         // Nothing is cut off here: after the limit the tasks go on, but nobody waits for them.
-        let in_time = tokio::time::timeout(self.shutdown, open).await.is_ok();
+        let in_time = tokio::time::timeout_at(limit, open).await.is_ok();
         // Whatever is not settled goes back to the broker with this; it does so as well if the broker
         // does not answer and the connection just ends.
-        let closed = tokio::time::timeout(self.shutdown, self.source.close()).await;
+        let limit = limit.max(Instant::now() + CLOSING);
+        let closed = tokio::time::timeout_at(limit, self.source.close()).await;
         taken?;
         if self.died.is_dead() {
             return Err(ConsumerError::LaneEnded);
@@ -135,9 +140,23 @@ impl Parts {
             };
             for delivery in received? {
                 self.metrics.received(&delivery);
-                self.dispatch.push(delivery);
+                let void = self.dispatch.push(delivery);
+                self.metrics.lost(void);
             }
         }
+    }
+}
+
+/// What closing the source may take even when the time for the shutdown is used up.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// Lets the lanes end when intake has ended, however it ended.
+struct EndOfIntake(Arc<Dispatch>, CancellationToken);
+
+impl Drop for EndOfIntake {
+    fn drop(&mut self) {
+        self.1.cancel();
+        drop(self.0.close());
     }
 }
 

@@ -37,6 +37,9 @@ impl Default for Settings {
 /// The most lanes that are chosen without being asked for.
 const DEFAULT_LANES: usize = 4;
 
+/// The longest that a batch may be told to wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
 /// Lanes and prefetch, worked out and checked against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
@@ -57,11 +60,13 @@ impl Settings {
             ("the handler's deadline", self.deadline == Some(Duration::ZERO)),
             ("the time for shutdown", self.shutdown.is_zero()),
             ("the time between topology checks", self.check_every.is_zero()),
+            ("the time after which a lane counts as stuck", self.stuck_after.is_zero()),
         ] {
             if zero {
                 return Err(ConfigError::Zero { what });
             }
         }
+        self.check_times()?;
         let most = max_sessions.max(1);
         let lanes = self.lanes.unwrap_or_else(|| most.min(DEFAULT_LANES));
         if lanes > most {
@@ -86,6 +91,24 @@ impl Settings {
         }
         Ok(Sizes { lanes, prefetch })
     }
+
+    fn check_times(&self) -> Result<(), ConfigError> {
+        if self.max_wait > LONGEST_WAIT {
+            let reason = format!("a message would wait {:?} for a full batch", self.max_wait);
+            return Err(ConfigError::Invalid { what: "max wait", reason });
+        }
+        match self.deadline {
+            Some(deadline) if deadline >= self.stuck_after => Err(ConfigError::Invalid {
+                what: "the time after which a lane counts as stuck",
+                reason: format!(
+                    "{:?} is not longer than the handler's deadline of {deadline:?}: a slow handler would \
+                     look like a stuck lane",
+                    self.stuck_after
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -102,12 +125,24 @@ mod tests {
     }
 
     #[test]
+    fn times_that_contradict_each_other_are_refused() {
+        let deadline = Some(Duration::from_secs(900));
+        for settings in [
+            Settings { deadline, ..Settings::default() },
+            Settings { max_wait: Duration::MAX, ..Settings::default() },
+        ] {
+            assert!(matches!(settings.sizes(8, None), Err(ConfigError::Invalid { .. })), "{settings:?}");
+        }
+    }
+
+    #[test]
     fn zero_is_refused() {
         for settings in [
             Settings { lanes: Some(0), ..Settings::default() },
             Settings { max_batch: 0, ..Settings::default() },
             Settings { deadline: Some(Duration::ZERO), ..Settings::default() },
             Settings { check_every: Duration::ZERO, ..Settings::default() },
+            Settings { stuck_after: Duration::ZERO, ..Settings::default() },
         ] {
             assert!(matches!(settings.sizes(8, None), Err(ConfigError::Zero { .. })), "{settings:?}");
         }

@@ -127,6 +127,10 @@ impl Shared {
         let mut step = 0;
         let mut stuck: Option<Paused> = None;
         let receipt = loop {
+            // After a reconnect the broker hands it out anew; this copy would only pile up.
+            if delivery.is_lost() {
+                return self.note(&Err(SettleError::lost("the connection ended before it was parked")));
+            }
             let letter = diagnostics.park(&delivery.message, self.dead_letter.clone());
             match self.publisher.publish(letter).await {
                 Ok(receipt) => break receipt,
@@ -142,12 +146,9 @@ impl Shared {
                 let given_back = delivery.give_back(Redelivery::Now).await;
                 return self.note(&given_back);
             }
-            // After a reconnect the broker hands it out anew; this copy would only pile up.
-            if delivery.is_lost() {
-                return self.note(&Err(SettleError::lost("the connection ended before it could be parked")));
-            }
         };
         drop(stuck);
+        self.metrics.parked(diagnostics.class);
         let evidence = Evidence::parked(&delivery, receipt);
         let settled = settle(delivery, evidence).await;
         let done = settled.is_ok();
@@ -161,9 +162,9 @@ impl Shared {
         let reason = with_sources(error);
         tracing::error!(dead_letter = %self.dead_letter, error = %reason, "not parked; the original stays with the broker");
         self.metrics.not_parked();
-        if matches!(error, PublishError::TooLarge { .. }) && !diagnostics.error.is_empty() {
-            // The message matters more than the diagnostics.
-            diagnostics.error.clear();
+        if matches!(error, PublishError::TooLarge { .. }) {
+            // The message matters more than what we say of it.
+            diagnostics.detail = diagnostics.detail.less();
         }
         reason
     }

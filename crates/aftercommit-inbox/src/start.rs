@@ -61,7 +61,10 @@ pub(crate) async fn start<S: InboxStore>(
     let settings = Arc::new(settings);
     let lanes = TaskTracker::new();
     let died = Died::new(stop.clone());
+    let mut ready = Vec::with_capacity(sizes.lanes);
     for (index, busy) in busy.into_iter().enumerate() {
+        // Opened now, so that a pool that cannot give so many says so at the start.
+        let seat = Some(store.open().await?);
         let lane = Lane {
             index,
             store: Arc::clone(&store),
@@ -72,12 +75,18 @@ pub(crate) async fn start<S: InboxStore>(
             metrics: metrics.clone(),
             gate: gate.clone(),
             stop: stop.clone(),
-            seat: None,
+            seat,
             strikes: 0,
+            paused: None,
+            settler: settler.clone(),
+            busy,
         };
-        let (dispatch, settler, watch) = (Arc::clone(&dispatch), settler.clone(), died.watch());
+        ready.push(lane);
+    }
+    for lane in ready {
+        let (dispatch, watch) = (Arc::clone(&dispatch), died.watch());
         lanes.spawn(async move {
-            lane.run(dispatch, settler, busy).await;
+            lane.run(dispatch).await;
             watch.ended_well();
         });
     }
@@ -105,9 +114,12 @@ fn warn_of_shortened_delays(settings: &Settings, longest: Duration) {
 
 /// Forgetting needs a connection, but no lane's: this runs after settling, and holds none yet.
 fn forget<S: InboxStore>(store: Arc<S>, consumer: ConsumerName) -> Forget {
+    // One at a time: a stream of poison must not take the application's connections.
+    let turn = Arc::new(tokio::sync::Mutex::new(()));
     Arc::new(move |id: MessageId| {
-        let (store, consumer) = (Arc::clone(&store), consumer.clone());
+        let (store, consumer, turn) = (Arc::clone(&store), consumer.clone(), Arc::clone(&turn));
         Box::pin(async move {
+            let _turn = turn.lock().await;
             let forgotten = match store.open().await {
                 Ok(mut session) => session.forget_attempts(&consumer, &id).await,
                 Err(error) => Err(error),
@@ -120,13 +132,25 @@ fn forget<S: InboxStore>(store: Arc<S>, consumer: ConsumerName) -> Forget {
     })
 }
 
+/// How long a check of the topology may take.
+const CHECK_WITHIN: Duration = Duration::from_secs(30);
+
+fn unanswered(broker: &dyn Broker) -> BrokerError {
+    BrokerError::Backend {
+        product: broker.product(),
+        action: "check the topology",
+        source: format!("no answer within {CHECK_WITHIN:?}").into(),
+    }
+}
+
 enum Looked {
     Failed(BrokerError),
     Refused(Vec<Finding>),
 }
 
 async fn look(broker: &dyn Broker, subscription: &Subscription, topology: &Signal) -> Result<(), Looked> {
-    let findings = broker.check(subscription).await.map_err(Looked::Failed)?;
+    let checked = tokio::time::timeout(CHECK_WITHIN, broker.check(subscription)).await;
+    let findings = checked.unwrap_or_else(|_| Err(unanswered(broker))).map_err(Looked::Failed)?;
     let (refused, warned): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.severity == Severity::Refuse);
     for finding in &warned {

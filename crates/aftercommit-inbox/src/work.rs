@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use crate::handler::{BatchHandler, Handled, Handler};
+use crate::health::Busy;
 use crate::job::panic_text;
 use crate::store::InboxStore;
 
@@ -47,9 +48,11 @@ impl<S: InboxStore> Work<S> {
         db: &mut S::Connection,
         messages: &[&Message],
         deadline: Option<Duration>,
+        busy: &Busy,
     ) -> Result<Vec<Handled>, Broken> {
         match self {
             Self::Batch(handler) => {
+                busy.touch();
                 let handled = bounded(handler.handle(db, messages), deadline, None).await?;
                 if handled.len() == messages.len() {
                     return Ok(handled);
@@ -64,6 +67,7 @@ impl<S: InboxStore> Work<S> {
             Self::Single(handler) => {
                 let mut handled = Vec::with_capacity(messages.len());
                 for (index, message) in messages.iter().enumerate() {
+                    busy.touch();
                     handled.push(bounded(handler.handle(db, message), deadline, Some(index)).await?);
                 }
                 Ok(handled)

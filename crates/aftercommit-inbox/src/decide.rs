@@ -1,0 +1,104 @@
+//! A lane's work on its jobs: transaction after transaction, each result told at once.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff;
+use crate::job::Job;
+use crate::lane::Lane;
+use crate::rounds::{Group, Rounds, with_sources};
+use crate::store::{Fault, InboxStore, StoreError};
+use crate::transaction::{Ended, Transaction};
+
+impl<S: InboxStore> Lane<S> {
+    /// Runs transactions until each job has a verdict. What a transaction decided is counted and
+    /// settled before the next one begins, so that a slow neighbour withholds nobody's confirmation.
+    pub(crate) async fn decide(&mut self, jobs: Vec<Job>) {
+        let mut rounds = Rounds::new(jobs);
+        while let Some(group) = rounds.next() {
+            self.busy.touch();
+            match self.transact(&group).await {
+                Ended::Committed { verdicts, wrote } => {
+                    self.is_back();
+                    if wrote {
+                        self.metrics.committed(group.jobs.len());
+                    }
+                    rounds.close(group, verdicts);
+                }
+                Ended::Failed { job, failed, .. } => {
+                    // The connection is gone with the call; if no other can be had, it may have been
+                    // the database's doing, and no attempt is charged for that.
+                    match self.seated().await {
+                        Ok(()) => rounds.after_failure(group, job, failed, self.work.is_batch()),
+                        Err(error) => self.after_fault(&mut rounds, group, error).await,
+                    }
+                }
+                Ended::Away { stated, error } => {
+                    self.metrics.fault(error.fault());
+                    if self.wait_for_database(&error).await {
+                        rounds.after_away(group, stated, &error);
+                    } else {
+                        rounds.stop(group);
+                    }
+                }
+                Ended::Store(error) => self.after_fault(&mut rounds, group, error).await,
+            }
+            let done = rounds.take_done();
+            self.conclude(done).await;
+        }
+        // What `next` set aside as lost.
+        let done = rounds.take_done();
+        self.conclude(done).await;
+    }
+
+    async fn transact(&mut self, group: &Group) -> Ended {
+        if let Err(error) = self.seated().await {
+            return Ended::Store(error);
+        }
+        let transaction = Transaction {
+            store: &*self.store,
+            work: &self.work,
+            consumer: &self.consumer,
+            deadline: self.settings.deadline,
+            busy: &self.busy,
+        };
+        if group.apart {
+            transaction.apart(&mut self.seat, &group.jobs).await
+        } else {
+            transaction.together(&mut self.seat, &group.jobs).await
+        }
+    }
+
+    async fn after_fault(&mut self, rounds: &mut Rounds, mut group: Group, error: StoreError) {
+        self.metrics.fault(error.fault());
+        match error.fault() {
+            Fault::Conflict => {
+                tracing::debug!(error = %with_sources(&error), reruns = group.reruns, "the transaction conflicted");
+                if after_a_moment(&self.stop, group.reruns).await {
+                    rounds.after_conflict(group);
+                } else {
+                    rounds.stop(group);
+                }
+            }
+            Fault::Aborted | Fault::Refused => rounds.blame(group, &error),
+            Fault::Unavailable | Fault::Unknown | Fault::Unsafe | Fault::Schema => {
+                if error.fault() == Fault::Unknown {
+                    group.after_unknown_commit();
+                }
+                if self.wait_for_database(&error).await {
+                    rounds.again(group);
+                } else {
+                    rounds.stop(group);
+                }
+            }
+        }
+    }
+}
+
+/// A short wait between conflicting transactions. `false`: the consumer stops.
+pub(crate) async fn after_a_moment(stop: &CancellationToken, step: u32) -> bool {
+    let (first, most) = (Duration::from_millis(2), Duration::from_millis(500));
+    let wait = tokio::time::sleep(backoff::delay(step, first, most));
+    stop.run_until_cancelled(wait).await.is_some()
+}
