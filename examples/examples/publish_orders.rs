@@ -1,4 +1,5 @@
-//! `order-service`: publishes orders to a real broker, and waits until each is confirmed.
+//! `order-service`: publishes orders to a real broker, and waits until each is confirmed. Start a consumer first: a
+//! message that no queue takes is an error.
 //!
 //!     cargo run -p aftercommit-examples --features rabbitmq --example publish_orders -- \
 //!         --broker amqp://guest:guest@127.0.0.1:55472 --orders 100
@@ -7,7 +8,7 @@ use std::process::ExitCode;
 
 use aftercommit::connect;
 use aftercommit_examples::{
-    Args, BoxError, OrderCreated, exit_code, log_to_stderr, new_run, publish, subscription,
+    Args, BoxError, EVENTS, OrderCreated, exit_code, log_to_stderr, new_run, publish,
 };
 
 async fn run(args: Args) -> Result<bool, BoxError> {
@@ -15,12 +16,11 @@ async fn run(args: Args) -> Result<bool, BoxError> {
         return Err("a broker in memory lives in one process: name a real one with --broker".into());
     }
     let broker = connect(&args.broker).await?;
-    // A consumer's affair, but without its queue the broker would return every message as unroutable.
-    broker.declare(&subscription()?).await?;
     let run = new_run();
     let orders = (0..args.orders).map(|number| OrderCreated::example(&run, number).message());
     let orders = orders.collect::<Result<Vec<_>, _>>()?;
-    publish(&*broker.publisher().await?, &orders).await?;
+    // No queue of a consumer, no positive answer: start one first.
+    publish(&*broker.publisher().await?, EVENTS, &orders).await?;
     println!("published and confirmed: {} orders, {run}-0 …", orders.len());
     Ok(true)
 }

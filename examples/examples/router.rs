@@ -7,10 +7,13 @@ use std::process::ExitCode;
 use aftercommit::inbox::InboxStore;
 use aftercommit::{Consumer, Failure, Handled, Message, Router, Subscription, connect, typed};
 use aftercommit_examples::{
-    Args, BoxError, Database, EVENTS, Figures, OrderCreated, Rows, Story, Warehouse, exit_code,
-    log_to_stderr, new_run, on_database,
+    Args, BoxError, Database, Figures, OrderCreated, Rows, Story, Warehouse, exit_code, log_to_stderr,
+    new_run, on_database,
 };
 use serde::{Deserialize, Serialize};
+
+/// Apart from `orders.events`, whose consumers know one version only.
+const CHANGES: &str = "orders.changes";
 
 /// Version 2 of `order.created` says what it costs in one place.
 #[derive(Serialize, Deserialize)]
@@ -93,10 +96,17 @@ fn story(count: usize) -> Result<Story, BoxError> {
         rows: Rows { reserved: (count - gone) as u64, rejected: 0, cancelled: gone as u64 },
         ..Figures::default()
     };
-    let subscription = Subscription::new("inventory-router", "inventory.events")?
-        .with_binding(EVENTS, "order.created")
-        .with_binding(EVENTS, "order.cancelled");
-    Ok(Story { subscription, run, stock: count, waves: vec![created, cancelled], expected })
+    let subscription = Subscription::new("inventory-router", "inventory.changes")?
+        .with_binding(CHANGES, "order.created")
+        .with_binding(CHANGES, "order.cancelled");
+    Ok(Story {
+        subscription,
+        exchange: CHANGES,
+        run,
+        stock: count,
+        waves: vec![created, cancelled],
+        expected,
+    })
 }
 
 fn version_2(order: &OrderCreated) -> Result<Message, BoxError> {

@@ -1,5 +1,5 @@
 use aftercommit::core::ConfigError;
-use aftercommit::{Destination, Message, Subscription};
+use aftercommit::{Message, Subscription};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -62,9 +62,4 @@ impl OrderCreated {
 /// Never for these names.
 pub fn subscription() -> Result<Subscription, ConfigError> {
     Ok(Subscription::new("inventory-service", "inventory.orders")?.with_binding(EVENTS, "order.created"))
-}
-
-/// Where a message of this type is published to.
-pub(crate) fn destination(message: &Message) -> Destination {
-    Destination::new(EVENTS).with_routing_key(message.event_type.clone().unwrap_or_default())
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aftercommit::inbox::InboxStore;
-use aftercommit::{Broker, Consumer, Message, Outcome, Outgoing, Publisher, Subscription};
+use aftercommit::{Broker, Consumer, Destination, Message, Outcome, Outgoing, Publisher, Subscription};
 use futures_util::future::try_join_all;
 
 use crate::log::Counters;
-use crate::order::{OrderCreated, destination, subscription};
+use crate::order::{EVENTS, OrderCreated, subscription};
 use crate::{BoxError, Database, Rows};
 
 /// How long the consumer may take for everything.
@@ -23,6 +23,8 @@ const WINDOW: usize = 50;
 pub struct Story {
     /// What the consumer reads.
     pub subscription: Subscription,
+    /// The exchange that the messages are published to.
+    pub exchange: &'static str,
     /// What the ids of this run begin with, so that runs can share a database.
     pub run: String,
     /// How many items are in stock at the beginning.
@@ -83,11 +85,19 @@ impl Story {
             dead_letters: 2,
             rows: Rows { reserved: stock as u64, rejected: short as u64, cancelled: 0 },
         };
-        Ok(Self { subscription: subscription()?, run, stock, waves: vec![messages], expected })
+        Ok(Self {
+            subscription: subscription()?,
+            exchange: EVENTS,
+            run,
+            stock,
+            waves: vec![messages],
+            expected,
+        })
     }
 
-    /// Starts the consumer, publishes everything, waits until everything has an outcome, stops the consumer, looks
-    /// into database and dead letters, and prints what it found; whether it is what it must be.
+    /// Starts the consumer, lets it handle what others left in its queue, publishes everything, waits until
+    /// everything has an outcome, stops the consumer, looks into database and dead letters, and prints what it
+    /// found; whether it is what it must be.
     ///
     /// # Errors
     /// When broker or database fail, or the consumer does not finish in time.
@@ -104,24 +114,28 @@ impl Story {
         database.stock(self.stock).await?;
         broker.declare(&self.subscription).await?;
         let running = consumer.start(Arc::clone(&broker), self.subscription.clone()).await?;
+        let before = quiet(&counters).await;
+        // Others' orders may have taken some.
+        database.stock(self.stock).await?;
         let publisher = broker.publisher().await?;
         let mut published = 0;
         for wave in &self.waves {
-            publish(&*publisher, wave).await?;
+            publish(&*publisher, self.exchange, wave).await?;
             published += wave.len() as u64;
         }
-        tokio::time::timeout(PATIENCE, settled(&counters, published))
+        tokio::time::timeout(PATIENCE, settled(&counters, before.total() + published))
             .await
             .map_err(|_| format!("not everything has an outcome after {PATIENCE:?}; see the log"))?;
         running.shut_down();
         running.ended().await?;
 
         let letters = letters::of_run(&*broker, &self.subscription, &self.run).await?;
+        let after = Outcomes::now(&counters);
         let found = Figures {
             published,
-            applied: counters.of(Outcome::Applied),
-            rejected: counters.of(Outcome::Rejected),
-            duplicates: counters.of(Outcome::Duplicate),
+            applied: after.applied - before.applied,
+            rejected: after.rejected - before.rejected,
+            duplicates: after.duplicates - before.duplicates,
             dead_letters: letters.len() as u64,
             rows: database.count(&self.run).await?,
         };
@@ -139,18 +153,24 @@ impl Story {
     }
 }
 
-/// Publishes messages to where their type says, and waits until the broker has confirmed each.
+/// Publishes messages with their type as routing key, and waits until the broker has confirmed each.
 ///
 /// # Errors
 /// The first message without a positive answer.
 ///
 /// # Cancel safety
 /// A dropped future leaves it open which messages exist.
-pub async fn publish(publisher: &dyn Publisher, messages: &[Message]) -> Result<(), BoxError> {
+pub async fn publish(
+    publisher: &dyn Publisher,
+    exchange: &str,
+    messages: &[Message],
+) -> Result<(), BoxError> {
     for window in messages.chunks(WINDOW) {
-        let sent = window
-            .iter()
-            .map(|message| publisher.publish(Outgoing::new(destination(message), message.clone())));
+        let sent = window.iter().map(|message| {
+            let key = message.event_type.clone().unwrap_or_default();
+            let destination = Destination::new(exchange).with_routing_key(key);
+            publisher.publish(Outgoing::new(destination, message.clone()))
+        });
         try_join_all(sent).await?;
     }
     Ok(())
@@ -162,9 +182,43 @@ pub fn new_run() -> String {
     uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
 }
 
-async fn settled(counters: &Counters, published: u64) {
-    let outcomes = [Outcome::Applied, Outcome::Rejected, Outcome::Duplicate, Outcome::Parked];
-    while outcomes.iter().map(|outcome| counters.of(*outcome)).sum::<u64>() < published {
+/// What the counters say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Outcomes {
+    applied: u64,
+    rejected: u64,
+    duplicates: u64,
+    parked: u64,
+}
+
+impl Outcomes {
+    fn now(counters: &Counters) -> Self {
+        Self {
+            applied: counters.of(Outcome::Applied),
+            rejected: counters.of(Outcome::Rejected),
+            duplicates: counters.of(Outcome::Duplicate),
+            parked: counters.of(Outcome::Parked),
+        }
+    }
+
+    const fn total(self) -> u64 {
+        self.applied + self.rejected + self.duplicates + self.parked
+    }
+}
+
+/// Waits until nothing has had an outcome for a moment.
+async fn quiet(counters: &Counters) -> Outcomes {
+    loop {
+        let before = Outcomes::now(counters);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if Outcomes::now(counters) == before {
+            return before;
+        }
+    }
+}
+
+async fn settled(counters: &Counters, total: u64) {
+    while Outcomes::now(counters).total() < total {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -31,6 +31,8 @@ async fn read(source: &mut dyn Source, run: &str) -> Result<Vec<String>, BoxErro
         let ours = letters.iter().map(|letter| &*letter.message).filter(|message| is_of(message, run));
         reasons.extend(ours.map(reason));
     }
+    // They were parked side by side.
+    reasons.sort_unstable();
     Ok(reasons)
 }
 

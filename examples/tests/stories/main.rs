@@ -21,6 +21,14 @@ fn memory_with_sqlite_needs_no_server() {
 }
 
 #[test]
+fn the_readme_shows_what_the_first_command_prints() {
+    let readme = include_str!("../../../README.md");
+    let shown = readme.split("\n```text\n").find(|block| block.starts_with("published"));
+    let shown = shown.and_then(|block| block.split("```").next());
+    assert_eq!(shown, Some(tell("inventory", &[]).as_str()));
+}
+
+#[test]
 fn what_a_build_lacks_is_named() {
     let (ok, _, log) = program::run("inventory", &["--broker", "amqq://localhost"]);
     assert!(!ok && log.contains("no product has URLs with the scheme \"amqq\""), "{log}");
@@ -36,13 +44,14 @@ fn the_same_on_servers() {
 
 #[cfg(all(feature = "rabbitmq", feature = "postgres"))]
 mod on_servers {
-    use super::program::{Background, tell};
+    use super::program::{Background, run, tell};
     use super::servers::{Database, VirtualHost, until};
 
     #[test]
     fn the_same_on_rabbitmq_with_postgres() {
-        for example in ["inventory", "batch", "router"] {
-            let (host, database) = (VirtualHost::new(), Database::new());
+        // One after the other on the same servers: what one leaves behind must not disturb the next.
+        let (host, database) = (VirtualHost::new(), Database::new());
+        for example in ["inventory", "router", "batch"] {
             tell(example, &["--orders", "200", "--broker", &host.url(), "--database", &database.url()]);
         }
     }
@@ -62,9 +71,13 @@ mod on_servers {
     #[test]
     fn what_one_program_publishes_another_applies() {
         let (host, database) = (VirtualHost::new(), Database::new());
-        tell("publish_orders", &["--orders", "30", "--broker", &host.url()]);
+        let orders = ["--orders", "30", "--broker", &host.url()];
+        let (ok, told, log) = run("publish_orders", &orders);
+        assert!(!ok && told.is_empty() && log.contains("orders.events/order.created"), "{told}{log}");
         let arguments = ["--orders", "0", "--broker", &host.url(), "--database", &database.url()];
         let inventory = Background::start("inventory", &arguments, &[]);
+        until("the consumer's binding", || host.is_bound("inventory.orders"));
+        tell("publish_orders", &orders);
         until("30 reservations", || database.count("reservations") == Some(30));
         inventory.interrupt();
     }
