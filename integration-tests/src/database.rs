@@ -99,6 +99,12 @@ impl Database {
         PgInbox::with_options(self.pool(6), self.options())
     }
 
+    /// How to connect from outside: told from the consumer's sessions by its name.
+    #[must_use]
+    pub fn outside(&self) -> PgConnectOptions {
+        self.server.clone().application_name("outside")
+    }
+
     /// A connection from outside.
     ///
     /// # Panics
@@ -109,7 +115,7 @@ impl Database {
     ///
     /// Cancel safe.
     pub async fn connect(&self) -> PgConnection {
-        let outside = self.server.clone().application_name("outside");
+        let outside = self.outside();
         until("a connection from outside", PATIENCE, || async {
             PgConnection::connect_with(&outside).await.map_err(|error| error.to_string())
         })

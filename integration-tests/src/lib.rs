@@ -8,4 +8,5 @@ pub mod database;
 pub mod foreign;
 pub mod node;
 pub mod queue;
+pub mod soak;
 pub mod until;

@@ -22,8 +22,11 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("bench [ARGS...]", "services up, then the benchmarks", "cargo xtask bench inbox"),
 ];
 
-const SOAK: (&str, &str, &str) =
-    ("soak [ARGS...]", "services up, then random kills and outages for minutes", "cargo xtask soak");
+const SOAK: (&str, &str, &str) = (
+    "soak [--minutes N] [--seed S]",
+    "random kills and outages of servers of its own for minutes",
+    "cargo xtask soak",
+);
 
 const ENVIRONMENT: &str = "\
 Environment:
