@@ -144,7 +144,10 @@ async fn health_tells_the_truth<S: InboxStore>(scene: Scene<S>) -> Done {
     let permits = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let slow = std::sync::Arc::clone(&permits);
     let probe = scene.probe(move |_| Step::Wait(std::sync::Arc::clone(&slow)));
-    let cast = scene.consumer(&probe).await?.set(|consumer| consumer.stuck_after(Duration::from_millis(300)));
+    let cast = scene
+        .consumer(&probe)
+        .await?
+        .set(|consumer| consumer.deadline(None).stuck_after(Duration::from_millis(300)));
     let player = scene.start(cast).await?;
     let health = player.health.clone();
     ensure!(health.is_ready() && health.is_alive(), "{:?}", health.not_ready());
