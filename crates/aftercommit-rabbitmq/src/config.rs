@@ -64,7 +64,6 @@ pub struct Config {
     pub(crate) management: Option<Management>,
 }
 
-#[expect(dead_code, reason = "read by the topology check")]
 /// The management API, used to look at what AMQP cannot show.
 #[derive(Clone)]
 pub(crate) struct Management {

@@ -22,7 +22,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(crate) struct Link {
     connection: Connection,
     seen: Arc<Seen>,
-    _cut: DropGuard,
+    cut: CancellationToken,
+    _cut_on_drop: DropGuard,
 }
 
 impl Link {
@@ -30,7 +31,7 @@ impl Link {
     pub(crate) async fn open(config: &Config, purpose: &str) -> Result<Self, BrokerError> {
         let tls = tls(config).await?.map(Arc::new);
         let cut = CancellationToken::new();
-        let guard = cut.clone().drop_guard();
+        let (end, guard) = (cut.clone(), cut.clone().drop_guard());
         let seen = Arc::new(Seen::default());
         let host = config.host.clone();
         let port = config.port;
@@ -46,7 +47,7 @@ impl Link {
         };
         let opening = Connection::connector(uri(config), wire::runtime(), connector, properties);
         match timeout(config.connect_timeout, opening).await {
-            Ok(Ok(connection)) => Ok(Self { connection, seen, _cut: guard }),
+            Ok(Ok(connection)) => Ok(Self { connection, seen, cut: end, _cut_on_drop: guard }),
             Ok(Err(error)) => Err(error::connecting(config.address(), error)),
             Err(_) => Err(unanswered(config)),
         }
@@ -85,15 +86,16 @@ impl Link {
     }
 
     /// Says farewell if the broker still listens, and ends the connection in any case.
-    pub(crate) async fn close(self, channel: Option<&Channel>) {
+    pub(crate) async fn close(&self, channel: Option<&Channel>) {
         // lapin takes a connection that is closed over an open channel for broken.
         if let Some(channel) = channel {
             close(channel).await;
         }
         if self.connection.status().connected() {
-            // Without an answer the socket is cut by the drop of this link.
+            // Without an answer the socket is cut all the same.
             let _ = timeout(FAREWELL, self.connection.close(200, "closed".into())).await;
         }
+        self.cut.cancel();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Publishing with a positive answer.
 
+mod lane;
 mod outcome;
 mod owner;
 

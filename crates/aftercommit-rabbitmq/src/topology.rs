@@ -2,6 +2,10 @@
 
 mod check;
 mod declare;
+mod inspection;
+mod management;
+mod permissions;
+mod queue;
 
 use aftercommit_core::{BrokerError, ConfigError, Destination, Subscription};
 use lapin::types::ShortString;
@@ -24,6 +28,17 @@ pub(crate) fn name(text: &str, what: &'static str) -> Result<ShortString, Broker
 /// give up on different messages.
 pub(crate) fn dead_letter_queue(subscription: &Subscription) -> String {
     format!("{}.{}.dead", subscription.source, subscription.consumer)
+}
+
+/// Fails before anything is sent if a name is too long for AMQP.
+fn check_names(subscription: &Subscription) -> Result<(), BrokerError> {
+    name(&subscription.source, "the queue's name")?;
+    name(&dead_letter_queue(subscription), "the dead-letter queue's name")?;
+    for binding in &subscription.bindings {
+        name(&binding.from, "an exchange's name")?;
+        name(&binding.key, "a binding's key")?;
+    }
+    Ok(())
 }
 
 /// The default exchange leads to every queue by its name and cannot be unbound.

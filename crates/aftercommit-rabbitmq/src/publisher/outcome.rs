@@ -1,18 +1,25 @@
 //! What the broker's reaction to one publish means.
 
 use aftercommit_core::{Destination, PublishError, Receipt};
-use lapin::Confirmation;
 use tokio::sync::oneshot;
 
 use crate::error::{code, reason, reply_code};
 use crate::wire::Seen;
+
+/// The broker's answer to a publish, before returned messages are looked at.
+pub(super) enum Confirm {
+    Ack,
+    Nack,
+    /// The channel is not in confirm mode, which cannot be.
+    NotRequested,
+}
 
 /// A publish whose future has ended.
 pub(super) struct Outcome {
     pub(super) destination: Destination,
     pub(super) nonce: String,
     pub(super) reply: oneshot::Sender<Result<Receipt, PublishError>>,
-    pub(super) result: Result<Confirmation, lapin::Error>,
+    pub(super) result: Result<Confirm, lapin::Error>,
 }
 
 impl Outcome {
@@ -24,18 +31,16 @@ impl Outcome {
     /// Answers the caller, who may have gone. `alone`: no other publish was open.
     pub(super) fn answer(self, seen: &Seen, alone: bool) {
         let Self { destination, nonce, reply, result } = self;
-        // Not what lapin pairs with the confirm: that is the first return, whosesoever it was.
         let returned = seen.take_returned(&nonce);
         let answer = match result {
-            Ok(Confirmation::Ack(_) | Confirmation::Nack(_)) if returned => {
-                Err(PublishError::Unroutable { destination })
-            }
-            Ok(Confirmation::Ack(_)) => Ok(Receipt::new(destination, None)),
-            Ok(Confirmation::Nack(_)) => {
+            // Said and done, whatever became of the channel afterwards.
+            _ if returned => Err(PublishError::Unroutable { destination }),
+            Ok(Confirm::Ack) => Ok(Receipt::new(destination, None)),
+            Ok(Confirm::Nack) => {
                 let reason = "negative confirm: a queue is full or failed".to_owned();
                 Err(PublishError::Refused { destination, reason, later: true })
             }
-            Ok(Confirmation::NotRequested) => {
+            Ok(Confirm::NotRequested) => {
                 let reason = "the channel is not in confirm mode".to_owned();
                 Err(PublishError::Unknown { destination, reason, source: None })
             }

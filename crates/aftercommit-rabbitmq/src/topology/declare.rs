@@ -1,15 +1,16 @@
-use aftercommit_core::{Binding, BrokerError, Subscription};
+use aftercommit_core::{Binding, BrokerError, ConfigError, Subscription};
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, ExchangeKind};
 
-use super::{dead_letter_queue, name};
+use super::{check_names, dead_letter_queue, name};
 use crate::config::{Config, QueueType};
 use crate::error::{code, reply_code, touching};
 use crate::link::Link;
 
 /// Makes queue, dead-letter queue, missing exchanges and bindings.
 pub(crate) async fn declare(config: &Config, subscription: &Subscription) -> Result<(), BrokerError> {
+    check_names(subscription)?;
     let link = Link::open(config, "topology").await?;
     let made = parts(config, &link, subscription).await;
     link.close(None).await;
@@ -17,18 +18,54 @@ pub(crate) async fn declare(config: &Config, subscription: &Subscription) -> Res
 }
 
 async fn parts(config: &Config, link: &Link, subscription: &Subscription) -> Result<(), BrokerError> {
-    let mut arguments = arguments(config.queue_type);
-    if let Some(limit) = config.delivery_limit {
-        arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(limit));
-    }
-    queue(config, link, &subscription.source, arguments).await?;
+    source_queue(config, link, &subscription.source).await?;
     // Replicated whatever the source is: a dead letter may be the last copy.
-    queue(config, link, &dead_letter_queue(subscription), self::arguments(QueueType::Quorum)).await?;
+    let dead = dead_letter_queue(subscription);
+    unlimited(config, link, &dead, QueueType::Quorum).await?;
     for binding in &subscription.bindings {
         exchange(config, link, &binding.from).await?;
         bind(config, link, &subscription.source, binding).await?;
     }
     Ok(())
+}
+
+async fn source_queue(config: &Config, link: &Link, source: &str) -> Result<(), BrokerError> {
+    let Some(limit) = config.delivery_limit else {
+        return unlimited(config, link, source, config.queue_type).await;
+    };
+    if limit < 0 && !is_unlimited_by_minus_one(link) {
+        return Err(BrokerError::Config(ConfigError::Invalid {
+            what: "the delivery limit",
+            reason: "below RabbitMQ 4, a negative one loses each message at its first return".to_owned(),
+        }));
+    }
+    let mut arguments = arguments(config.queue_type);
+    arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(limit));
+    queue(config, link, source, arguments).await
+}
+
+/// RabbitMQ 4 gives quorum queues a delivery limit unless told otherwise.
+fn is_unlimited_by_minus_one(link: &Link) -> bool {
+    link.seen().server_major().is_some_and(|major| major >= 4)
+}
+
+/// A queue without a delivery limit.
+async fn unlimited(
+    config: &Config,
+    link: &Link,
+    name: &str,
+    queue_type: QueueType,
+) -> Result<(), BrokerError> {
+    if queue_type == QueueType::Quorum && is_unlimited_by_minus_one(link) {
+        let mut explicit = arguments(queue_type);
+        explicit.insert("x-delivery-limit".into(), AMQPValue::LongInt(-1));
+        match queue(config, link, name, explicit).await {
+            // There already, perhaps without the argument: then a policy says it, which the check sees.
+            Err(BrokerError::Topology { .. }) => {}
+            declared => return declared,
+        }
+    }
+    queue(config, link, name, arguments(queue_type)).await
 }
 
 async fn bind(config: &Config, link: &Link, queue: &str, binding: &Binding) -> Result<(), BrokerError> {

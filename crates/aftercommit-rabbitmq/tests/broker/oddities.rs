@@ -80,10 +80,10 @@ async fn odd_frames_are_delivered_on_one_subscription_and_break_nothing() {
 
 #[tokio::test]
 async fn a_routing_key_that_is_not_text_is_delivered() {
-    let queue = Queue::new("oddkey").await;
+    let mut queue = Queue::new("oddkey").await;
     let exchange = crate::support::unique("odd.exchange");
-    let subscription = queue.subscription.clone().with_binding(&exchange, "#");
-    queue.broker.declare(&subscription).await.unwrap();
+    queue.subscription = queue.subscription.clone().with_binding(&exchange, "#");
+    queue.broker.declare(&queue.subscription).await.unwrap();
     let mut source = queue.source().await;
     tokio::task::spawn_blocking(move || {
         let odd = RawMessage { routing_key: b"a.\xff".to_vec(), ..RawMessage::default() };

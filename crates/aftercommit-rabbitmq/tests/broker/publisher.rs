@@ -1,8 +1,9 @@
 use std::collections::HashSet;
 
-use aftercommit_core::{Destination, Message, PublishError};
+use aftercommit_core::{Destination, Message, PublishError, Subscription};
 use futures_util::future::join_all;
 
+use crate::management;
 use crate::support::{Queue, ack, config, nothing, one, send, text};
 
 #[tokio::test]
@@ -51,6 +52,106 @@ async fn a_publish_to_a_missing_exchange_harms_no_later_one() {
             error => panic!("{error:?}"),
         }
         send(&*publisher, queue.destination(), Message::new("good")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_missing_exchange_among_many_harms_none_of_them() {
+    let queue = Queue::new("among").await;
+    let publisher = queue.broker.publisher().await.unwrap();
+    let publishes = (0..60).map(|n| {
+        let to = match n % 3 {
+            0 => Destination::new("test.no.exchange"),
+            1 => Destination::new("amq.direct").with_routing_key("test.nowhere"),
+            _ => queue.destination(),
+        };
+        let publisher = &publisher;
+        async move { (n, send(&**publisher, to, Message::new("x")).await) }
+    });
+    for (n, answer) in join_all(publishes).await {
+        let right = match (&answer, n % 3) {
+            (Err(PublishError::Refused { later: true, .. }), 0)
+            | (Err(PublishError::Unroutable { .. }), 1) => true,
+            (Ok(_), rest) => rest == 2,
+            _ => false,
+        };
+        assert!(right, "{n}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_exchange_deleted_later_leaves_the_open_ones_unknown_and_is_refused_next() {
+    let queue = Queue::new("deleted").await;
+    let exchange = crate::support::unique("deleted.exchange");
+    management::put(&format!("exchanges/%2f/{exchange}"), &serde_json::json!({ "type": "fanout" }));
+    let publisher = queue.broker.publisher().await.unwrap();
+    let answer = send(&*publisher, Destination::new(&exchange), Message::new("x")).await;
+    assert!(matches!(answer, Err(PublishError::Unroutable { .. })), "{answer:?}");
+    management::delete(&format!("exchanges/%2f/{exchange}"));
+    let to = |n: u32| if n == 10 { Destination::new(&exchange) } else { queue.destination() };
+    let answers = join_all((0..20).map(|n| send(&*publisher, to(n), Message::new(n.to_string())))).await;
+    let mut kept = 0;
+    for (n, answer) in (0..).zip(answers) {
+        match answer {
+            Ok(_) if n != 10 => kept += 1,
+            Err(PublishError::Unknown { .. }) => {}
+            // It was alone when the others had been confirmed before it.
+            Err(PublishError::Refused { later: true, .. }) if n == 10 => {}
+            answer => panic!("{n}: {answer:?}"),
+        }
+    }
+    // One at a time, the one that closes the channel is refused and the others go.
+    let answer = send(&*publisher, Destination::new(&exchange), Message::new("x")).await;
+    assert!(matches!(answer, Err(PublishError::Refused { later: true, .. })), "{answer:?}");
+    send(&*publisher, queue.destination(), Message::new("last")).await.unwrap();
+    let mut source = queue.source().await;
+    let mut bodies = Vec::new();
+    while bodies.last().is_none_or(|body| body != "last") {
+        bodies.push(text(&one(&mut source).await));
+    }
+    assert!(bodies.len() > kept, "{kept} were confirmed, {bodies:?} are there");
+}
+
+/// H17: nacks that come with `multiple`, acks and returns all mixed on one channel.
+#[tokio::test]
+async fn a_full_queue_rejects_and_exactly_the_accepted_are_there() {
+    for kind in ["quorum", "classic"] {
+        let name = crate::support::unique("full");
+        let arguments =
+            serde_json::json!({ "x-queue-type": kind, "x-max-length": 10, "x-overflow": "reject-publish" });
+        management::queue(&name, &arguments);
+        let broker = crate::support::broker(config()).await;
+        let queue = Queue::of(broker, Subscription::new("tester", name).unwrap());
+        let publisher = queue.broker.publisher().await.unwrap();
+        let publishes = (0..1000).map(|n| {
+            let to = if n % 5 == 0 {
+                queue.destination().with_routing_key("test.nowhere")
+            } else {
+                queue.destination()
+            };
+            let publisher = &publisher;
+            async move { (n, send(&**publisher, to, Message::new(n.to_string())).await) }
+        });
+        let mut accepted = HashSet::new();
+        let mut rejected = 0;
+        for (n, answer) in join_all(publishes).await {
+            match answer {
+                Ok(_) if n % 5 != 0 => drop(accepted.insert(n.to_string())),
+                Err(PublishError::Refused { later: true, .. }) if n % 5 != 0 => rejected += 1,
+                Err(PublishError::Unroutable { .. }) if n % 5 == 0 => {}
+                answer => panic!("{kind} {n}: {answer:?}"),
+            }
+        }
+        assert!(rejected > 0, "{kind}: the queue was never full");
+        let mut source = queue.source().await;
+        let mut there = HashSet::new();
+        while there.len() < accepted.len() {
+            let delivery = one(&mut source).await;
+            assert!(there.insert(text(&delivery)), "{kind}: twice");
+            ack(delivery).await.unwrap();
+        }
+        assert_eq!(there, accepted, "{kind}");
+        nothing(&mut source).await;
     }
 }
 

@@ -9,6 +9,8 @@ use aftercommit_core::{
 use aftercommit_rabbitmq::{Config, QueueType};
 use tokio::time::timeout;
 
+use crate::management;
+
 /// How long anything may take before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a test looks for something that must not come.
@@ -56,6 +58,11 @@ impl Queue {
         Self { broker, subscription }
     }
 
+    /// For a source that the test made itself.
+    pub(crate) fn of(broker: Arc<dyn Broker>, subscription: Subscription) -> Self {
+        Self { broker, subscription }
+    }
+
     pub(crate) fn destination(&self) -> Destination {
         Destination::new("").with_routing_key(&self.subscription.source)
     }
@@ -69,6 +76,16 @@ impl Queue {
         for body in bodies {
             send(&*publisher, self.destination(), Message::new(body.to_string())).await.unwrap();
         }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let dead = self.broker.dead_letter(&self.subscription).routing_key;
+        let queues = [&self.subscription.source, &dead].map(|queue| format!("queues/%2f/{queue}"));
+        let exchanges =
+            self.subscription.bindings.iter().map(|bound| format!("exchanges/%2f/{}", bound.from));
+        management::forget(queues.into_iter().chain(exchanges).collect());
     }
 }
 

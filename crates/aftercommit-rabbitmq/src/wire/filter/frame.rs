@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::content;
 use super::cursor::{Cursor, mend_text};
 use super::seen::Seen;
+use super::table::mend_headers;
 
 /// Type, channel and size before a frame's payload; one byte ends it.
 const PREFIX: usize = 7;
@@ -110,8 +111,12 @@ impl Filter {
     fn method(&mut self) {
         let channel = channel(&self.partial);
         let end = self.partial.len() - 1;
-        if let Some(expected) = expected(&mut self.partial[PREFIX..end]) {
-            self.expected.insert(channel, expected);
+        match method(&mut self.partial[PREFIX..end]) {
+            Some(Method::Start { version: Some(version) }) => self.seen.note_version(&version),
+            Some(Method::Content(expected)) => {
+                self.expected.insert(channel, expected);
+            }
+            _ => {}
         }
     }
 
@@ -140,19 +145,30 @@ fn payload_len(frame: &[u8]) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX - PREFIX - 1)
 }
 
-/// Mends the names in the methods that content follows.
-fn expected(payload: &mut [u8]) -> Option<Expected> {
+enum Method {
+    Start { version: Option<Vec<u8>> },
+    Content(Expected),
+}
+
+/// Reads the methods that matter, and mends the names in those that content follows.
+fn method(payload: &mut [u8]) -> Option<Method> {
     let mut cursor = Cursor::new(payload);
     match (cursor.u16()?, cursor.u16()?) {
+        (10, 10) => {
+            cursor.take(2)?; // the protocol's version
+            let mut version = None;
+            mend_headers(cursor.long()?, "version", &mut version)?;
+            Some(Method::Start { version })
+        }
         (60, 60) => {
             cursor.short()?; // the consumer tag, which is ours
             let tag = cursor.u64()?;
             cursor.u8()?; // redelivered
             mend_text(cursor.short()?); // exchange
             mend_text(cursor.short()?); // routing key
-            Some(Expected::Delivery { tag })
+            Some(Method::Content(Expected::Delivery { tag }))
         }
-        (60, 50) => Some(Expected::Return),
+        (60, 50) => Some(Method::Content(Expected::Return)),
         _ => None,
     }
 }

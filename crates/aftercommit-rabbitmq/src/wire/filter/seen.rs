@@ -1,5 +1,5 @@
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 
@@ -8,6 +8,7 @@ use bytes::Bytes;
 pub(crate) struct Seen {
     returned: Mutex<HashSet<Vec<u8>>>,
     raw_ids: Mutex<HashMap<(u16, u64), Bytes>>,
+    server_version: OnceLock<String>,
 }
 
 impl Seen {
@@ -20,6 +21,16 @@ impl Seen {
     /// The id of a delivery, if it was not text.
     pub(crate) fn take_raw_id(&self, channel: u16, tag: u64) -> Option<Bytes> {
         lock(&self.raw_ids).remove(&(channel, tag))
+    }
+
+    /// The server's major version, as it says in its first frame.
+    pub(crate) fn server_major(&self) -> Option<u32> {
+        self.server_version.get()?.split('.').next()?.parse().ok()
+    }
+
+    pub(super) fn note_version(&self, version: &[u8]) {
+        // A connection has one first frame.
+        let _ = self.server_version.set(String::from_utf8_lossy(version).into_owned());
     }
 
     pub(super) fn note_returned(&self, nonce: Vec<u8>) {

@@ -128,6 +128,23 @@ fn a_return_is_known_by_its_nonce_only() {
 }
 
 #[test]
+fn the_server_says_its_version_first() {
+    let properties = [
+        short(b"product"),
+        b"S".to_vec(),
+        long(b"RabbitMQ"),
+        short(b"version"),
+        b"S".to_vec(),
+        long(b"3.10.8"),
+    ];
+    let start =
+        [&[0, 10, 0, 10, 0, 9][..], &long(&properties.concat()), &long(b"PLAIN"), &long(b"en_US")].concat();
+    let (_, seen) = through(&frame(1, 0, &start), 3);
+    assert_eq!(seen.server_major(), Some(3));
+    assert_eq!(Seen::default().server_major(), None);
+}
+
+#[test]
 fn a_return_without_a_nonce_ends_the_connection() {
     let bytes = [frame(1, 1, &returned()), frame(2, 1, &content(MESSAGE_ID, &short(b"id")))].concat();
     assert!(Filter::new(Arc::default()).feed(&bytes).is_err());
