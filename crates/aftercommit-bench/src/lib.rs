@@ -10,6 +10,7 @@ mod error;
 mod meter;
 mod options;
 mod place;
+mod process;
 mod product;
 pub mod raw;
 mod report;

@@ -6,15 +6,29 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::process::cpu;
+
 /// Runs from the first delivery to the last confirmed one.
 #[derive(Debug)]
 pub struct Meter {
     messages: usize,
-    first: OnceLock<Instant>,
-    last: OnceLock<Instant>,
+    first: OnceLock<Reading>,
+    last: OnceLock<Reading>,
     confirmed: AtomicUsize,
     moments: Option<Mutex<Vec<(u64, Instant)>>>,
     done: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Reading {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Reading {
+    fn now() -> Self {
+        Self { at: Instant::now(), cpu: cpu().unwrap_or_default() }
+    }
 }
 
 impl Meter {
@@ -39,7 +53,7 @@ impl Meter {
 
     /// Deliveries came in.
     pub fn received(&self) {
-        self.first.get_or_init(Instant::now);
+        self.first.get_or_init(Reading::now);
     }
 
     /// A message was confirmed to the broker. `sent_at` is what its publisher wrote into it.
@@ -49,7 +63,7 @@ impl Meter {
             moments.lock().unwrap_or_else(PoisonError::into_inner).push((sent_at, now));
         }
         if self.confirmed.fetch_add(1, Ordering::AcqRel) + 1 == self.messages {
-            self.last.get_or_init(Instant::now);
+            self.last.get_or_init(Reading::now);
             self.done.cancel();
         }
     }
@@ -64,9 +78,10 @@ impl Meter {
         self.confirmed.load(Ordering::Acquire)
     }
 
-    /// From the first delivery to the last confirmation; `None` before that.
-    pub(crate) fn took(&self) -> Option<Duration> {
-        Some(self.last.get()?.duration_since(*self.first.get()?))
+    /// Time and processor time from the first delivery to the last confirmation; `None` before that.
+    pub(crate) fn took(&self) -> Option<(Duration, Duration)> {
+        let (first, last) = (self.first.get()?, self.last.get()?);
+        Some((last.at.duration_since(first.at), last.cpu.saturating_sub(first.cpu)))
     }
 
     pub(crate) fn moments(&self) -> Vec<(u64, Instant)> {

@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use lapin::message::Delivery;
 use lapin::options::{BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
-use lapin::{Connection, ConnectionProperties};
+use lapin::{Channel, Connection, ConnectionProperties};
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::sync::Mutex;
@@ -43,6 +43,8 @@ pub struct Shape {
 pub struct Loop {
     workers: JoinSet<Result<()>>,
     connection: Connection,
+    // Without it the last worker's end would close the channel while the connection is being closed.
+    _channel: Channel,
 }
 
 struct Worker {
@@ -88,7 +90,7 @@ pub async fn start(
             workers.spawn(worker.singles());
         }
     }
-    Ok(Loop { workers, connection })
+    Ok(Loop { workers, connection, _channel: channel })
 }
 
 impl Loop {

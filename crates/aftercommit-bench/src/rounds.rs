@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use crate::arena::{Arena, Counted};
 use crate::error::{Error, Result};
 use crate::meter::Meter;
@@ -29,7 +31,7 @@ pub(crate) struct Side {
 /// A side that runs.
 pub(crate) enum Started {
     Product(Box<Product>),
-    Raw(raw::Loop),
+    Raw(Box<raw::Loop>),
 }
 
 /// What one run showed.
@@ -38,6 +40,8 @@ pub(crate) struct Run {
     /// Messages a second, from the first delivery to the last confirmation.
     pub(crate) rate: f64,
     pub(crate) messages: u32,
+    /// Processor time of this process for one message, in microseconds.
+    pub(crate) cpu: f64,
     pub(crate) counted: Counted,
 }
 
@@ -60,7 +64,8 @@ impl Side {
             }
             Who::Raw(safety) => {
                 let (postgres, amqp) = (arena.postgres(), &arena.place.amqp);
-                Started::Raw(raw::start(&postgres, amqp, &arena.name, self.shape, safety, meter).await?)
+                let raw = raw::start(&postgres, amqp, &arena.name, self.shape, safety, meter).await?;
+                Started::Raw(Box::new(raw))
             }
         })
     }
@@ -80,33 +85,30 @@ impl Side {
         let meter = Arc::new(Meter::new(self.messages as usize));
         let started = self.start(arena, &meter).await?;
         let more = started.finish(&meter).await?;
-        let counted = arena.verify(self.messages).await?;
-        let took = meter.took().ok_or_else(|| Error::new("the clock did not run"))?;
+        let counted = arena.verify(self.messages, self.shape.prefetch).await?;
+        let (took, cpu) = meter.took().ok_or_else(|| Error::new("the clock did not run"))?;
         let rate = f64::from(self.messages) / took.as_secs_f64();
-        Ok((Run { rate, messages: self.messages, counted }, more))
+        let cpu = cpu.as_secs_f64() * 1e6 / f64::from(self.messages);
+        Ok((Run { rate, messages: self.messages, cpu, counted }, more))
     }
 }
 
 impl Started {
     /// Waits for the last confirmation and ends it.
     pub(crate) async fn finish(self, meter: &Meter) -> Result<Option<String>> {
-        if let Self::Raw(raw) = self {
-            // Its workers end with the last message or with the error that stopped them.
-            let stopped = tokio::time::timeout(STALLED, raw.stop()).await;
-            stopped.map_err(|_| stalled(meter))??;
-            return Ok(None);
-        }
-        let done = tokio::time::timeout(STALLED, meter.done().cancelled()).await;
-        done.map_err(|_| stalled(meter))?;
+        let stalled = |_| Error::new(format!("stalled with {} messages confirmed", meter.count()));
         match self {
-            Self::Product(product) => product.stop().await,
-            Self::Raw(_) => Ok(None),
+            Self::Product(product) => {
+                timeout(STALLED, meter.done().cancelled()).await.map_err(stalled)?;
+                product.stop().await
+            }
+            // Its workers end with the last message or with the error that stopped them.
+            Self::Raw(raw) => {
+                timeout(STALLED, raw.stop()).await.map_err(stalled)??;
+                Ok(None)
+            }
         }
     }
-}
-
-fn stalled(meter: &Meter) -> Error {
-    Error::new(format!("stalled with {} messages confirmed", meter.count()))
 }
 
 /// Product and yardstick take turns; who begins alternates, so that a drift of the machine hits both.
@@ -126,7 +128,13 @@ pub(crate) async fn duel(
             [ours.run(place).await?, first]
         };
         let [a, b] = pair.map(|run| run.rate);
-        eprintln!("{title}: round {} of {rounds}: {a:.0}/s ÷ {b:.0}/s = {:.2}", round + 1, a / b);
+        eprintln!(
+            "{title}: round {} of {rounds}: {a:.0}/s ÷ {b:.0}/s = {:.2}; processor {:.0} µs ÷ {:.0} µs a message",
+            round + 1,
+            a / b,
+            pair[0].cpu,
+            pair[1].cpu
+        );
         runs.push(pair);
     }
     Ok(runs)

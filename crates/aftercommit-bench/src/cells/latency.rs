@@ -14,7 +14,7 @@ use crate::report::{Figure, Row};
 use crate::rounds::{Side, Who};
 
 const A_SECOND: u32 = 100;
-const SECONDS: u32 = 5;
+const SECONDS: u32 = 10;
 const TITLE: &str = "100 messages a second, from publish to confirmation, ours with its defaults ÷ raw";
 
 /// Median and 99th percentile of one run, in milliseconds.
@@ -58,7 +58,7 @@ async fn run(place: &Place, side: Side) -> Result<Percentiles> {
         arena.publish(number).await?;
     }
     let more = started.finish(&meter).await?;
-    arena.verify(side.messages).await?;
+    arena.verify(side.messages, side.shape.prefetch).await?;
     arena.close(more).await?;
     // The first ones prepare statements and open connections.
     let mut waits: Vec<u64> = meter

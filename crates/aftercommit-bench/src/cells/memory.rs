@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use super::throughput::shape;
 use crate::arena::Arena;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::meter::Meter;
 use crate::options::Options;
 use crate::place::Place;
+use crate::process::resident;
 use crate::report::{Figure, Row};
 use crate::rounds::{Side, Who};
 
@@ -26,7 +27,7 @@ pub(super) async fn waiting(place: &Place, options: &Options) -> Result<Row> {
     let samples = tokio::spawn(sample(Arc::clone(&meter), messages as usize));
     let more = started.finish(&meter).await?;
     let samples = samples.await??;
-    arena.verify(messages).await?;
+    arena.verify(messages, side.shape.prefetch).await?;
     arena.close(more).await?;
     let tenth = (samples.len() / 10).max(1);
     let (first, last) = (
@@ -56,12 +57,4 @@ async fn sample(meter: Arc<Meter>, messages: usize) -> Result<Vec<f64>> {
         samples.push(resident()?);
     }
     Ok(samples)
-}
-
-/// Resident memory in MiB.
-fn resident() -> Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).and_then(|kib| kib.parse::<f64>().ok());
-    kib.map(|kib| kib / 1024.0).ok_or_else(|| Error::new("/proc/self/status does not say VmRSS"))
 }

@@ -106,5 +106,10 @@ fn costs(runs: &[[Run; 2]], side: usize) -> String {
     };
     let rows = runs.last().map_or(0, |pair| pair[side].messages);
     let (commits, wal) = (per_message(|run| run.counted.commits), per_message(|run| run.counted.wal_bytes));
-    format!("{commits:.3} commits, {wal:.0} bytes of WAL ({rows} rows each round)")
+    let cpu = Figure::of(runs.iter().map(|pair| pair[side].cpu)).median;
+    let left: u32 = runs.iter().map(|pair| pair[side].counted.left).sum();
+    let left = if left == 0 { String::new() } else { format!(", {left} confirmations lost at the end") };
+    format!(
+        "{commits:.3} commits, {wal:.0} bytes of WAL, {cpu:.0} µs of this process ({rows} rows each round{left})"
+    )
 }
