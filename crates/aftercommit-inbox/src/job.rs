@@ -77,7 +77,7 @@ pub(crate) fn sort(
     decode: impl Fn(&Message) -> Result<(), Failure>,
 ) -> Sorted {
     let mut sorted = Sorted::default();
-    let mut known: HashMap<MessageId, usize> = HashMap::with_capacity(deliveries.len());
+    let mut known: HashMap<MessageId, Place> = HashMap::with_capacity(deliveries.len());
     for delivery in deliveries {
         if delivery.is_lost() {
             sorted.lost += 1;
@@ -95,21 +95,45 @@ pub(crate) fn sort(
                 continue;
             }
         };
-        if let Some(&index) = known.get(&id) {
-            sorted.jobs[index].deliveries.push(delivery);
-            continue;
-        }
-        let message = Arc::clone(&delivery.message);
-        let job = Job { id, message, deliveries: vec![delivery] };
-        match decode_caught(&job.message, &decode) {
-            Ok(()) => {
-                known.insert(job.id.clone(), sorted.jobs.len());
-                sorted.jobs.push(job);
+        match known.get(&id) {
+            Some(&Place::Ready(index)) => sorted.jobs[index].deliveries.push(delivery),
+            Some(&Place::Unreadable(index)) => sorted.unreadable[index].0.deliveries.push(delivery),
+            None => {
+                let place = sorted.add(id.clone(), delivery, &decode);
+                known.insert(id, place);
             }
-            Err(failed) => sorted.unreadable.push((job, failed)),
         }
     }
     sorted
+}
+
+/// Where the job of an id is.
+#[derive(Clone, Copy)]
+enum Place {
+    Ready(usize),
+    Unreadable(usize),
+}
+
+impl Sorted {
+    fn add(
+        &mut self,
+        id: MessageId,
+        delivery: Delivery,
+        decode: impl Fn(&Message) -> Result<(), Failure>,
+    ) -> Place {
+        let message = Arc::clone(&delivery.message);
+        let job = Job { id, message, deliveries: vec![delivery] };
+        match decode_caught(&job.message, decode) {
+            Ok(()) => {
+                self.jobs.push(job);
+                Place::Ready(self.jobs.len() - 1)
+            }
+            Err(failed) => {
+                self.unreadable.push((job, failed));
+                Place::Unreadable(self.unreadable.len() - 1)
+            }
+        }
+    }
 }
 
 fn decode_caught(message: &Message, decode: impl Fn(&Message) -> Result<(), Failure>) -> Result<(), Failed> {
