@@ -73,6 +73,13 @@ impl Trial {
         self.alone
     }
 
+    /// The same trial with a name in front of its own, for a suite that runs in several variants.
+    #[must_use]
+    pub fn under(mut self, variant: &str) -> Self {
+        self.name = format!("{variant}::{}", self.name);
+        self
+    }
+
     /// The trial's name: `topic::what_holds`.
     #[must_use]
     pub fn name(&self) -> &str {
