@@ -58,6 +58,8 @@ pub enum Broken {
     KeepsDropped,
     /// A failure counts as two.
     CountsTwice,
+    /// A start counts as two.
+    StartsTwice,
     /// Failures are not written down.
     CountsNothing,
     /// The time of the first failure is that of the last.
@@ -116,6 +118,7 @@ impl Broken {
         Self::UnclaimsAnything,
         Self::KeepsDropped,
         Self::CountsTwice,
+        Self::StartsTwice,
         Self::CountsNothing,
         Self::MovesFirstTimes,
         Self::LosesTexts,

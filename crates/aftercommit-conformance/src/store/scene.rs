@@ -140,7 +140,7 @@ impl<S: InboxStore> Scene<S> {
     /// The session and the store go on after whatever happened.
     pub(crate) async fn goes_on(&self, session: &mut S::Session) -> Done {
         let ids = ids(&["afterwards"])?;
-        let handled = self.handle(session, &ids).await?;
+        let handled = self.within("a message after it", self.handle(session, &ids)).await??;
         ensure!(handled.new == 1, "a new message after it was taken for a duplicate");
         let effects = self.stage.effects().await?;
         ensure!(effects.iter().any(|effect| effect == "afterwards"), "a commit after it left no effect");

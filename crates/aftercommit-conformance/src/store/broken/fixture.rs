@@ -9,7 +9,7 @@ use super::{Broken, BrokenStore};
 use crate::store::fixture::{Ability, StoreFixture};
 use crate::store::stage::{Act, Attempts, Lost, StoreStage};
 
-/// A fixture whose stores have one promise broken, and which is not waited for as long.
+/// A fixture whose stores have one promise broken.
 #[derive(Debug)]
 pub struct BrokenFixture<F> {
     inner: F,
@@ -36,7 +36,7 @@ impl<S: InboxStore, F: StoreFixture<S>> StoreFixture<BrokenStore<S>> for BrokenF
     }
 
     fn deadline(&self) -> Duration {
-        Duration::from_secs(20)
+        Duration::from_secs(60)
     }
 }
 
@@ -111,7 +111,11 @@ impl<S: InboxStore> StoreStage<BrokenStore<S>> for BrokenStage<S> {
     }
 
     fn patience(&self) -> Duration {
-        Duration::from_secs(3)
+        match self.broken {
+            // The one that lets trials wait in vain.
+            Broken::KeepsDropped => Duration::from_secs(3),
+            _ => self.inner.patience(),
+        }
     }
 }
 

@@ -82,18 +82,17 @@ impl<X: Session + 'static> Session for BrokenSession<X> {
     type Connection = X::Connection;
 
     async fn begin(&mut self) -> Result<(), StoreError> {
-        if self.is(Broken::NeverWaits) && !self.is_open && self.open.load(Ordering::SeqCst) > 0 {
+        if self.is_open {
+            let begun = self.inner().begin().await;
+            return if self.is(Broken::BeginsTwice) { Ok(()) } else { begun };
+        }
+        if self.is(Broken::NeverWaits) && self.open.load(Ordering::SeqCst) > 0 {
             return Err(StoreError::new(Fault::Conflict, "somebody else is at work"));
         }
-        let begun = self.inner().begin().await;
-        if self.is(Broken::BeginsTwice) && self.is_open {
-            return Ok(());
-        }
-        begun?;
         self.open.fetch_add(1, Ordering::SeqCst);
         self.is_open = true;
         self.held = None;
-        Ok(())
+        self.inner().begin().await
     }
 
     async fn claim(&mut self, consumer: &ConsumerName, ids: &[&MessageId]) -> Result<Vec<bool>, StoreError> {
@@ -223,6 +222,9 @@ impl<X: Session + 'static> Session for BrokenSession<X> {
         let (consumer, id) = (self.consumer(consumer), self.id(id));
         if self.is(Broken::MixesCounters) {
             self.inner().record_failure(&consumer, &id, "a start").await?;
+        }
+        if self.is(Broken::StartsTwice) {
+            self.inner().record_start(&consumer, &id).await?;
         }
         let starts = self.inner().record_start(&consumer, &id).await?;
         Ok(if self.is(Broken::StartsHandled) { starts.max(1) } else { starts })

@@ -59,7 +59,7 @@ async fn failures_survive_the_rollback_before_them<S: InboxStore>(stage: Stage<S
 }
 
 async fn counting_in_parallel_is_exact<S: InboxStore>(stage: Stage<S>) -> Done {
-    const TIMES: u32 = 15;
+    const TIMES: u32 = 10;
     let scene = Scene::open(stage).await?;
     let one = id("1")?;
     let lane = async || {

@@ -125,7 +125,7 @@ async fn nothing_passes_but_the_stores_commit<S: InboxStore>(stage: Stage<S>) ->
     let scene = Scene::open(stage).await?;
     let one = ids(&["1"])?;
     for end in [Act::Rollback, Act::Commit, Act::CommitAndBegin, Act::EndInStatement] {
-        let mut session = scene.claimed(&one).await?;
+        let mut session = scene.within("the next claim", scene.claimed(&one)).await??;
         scene.act(&mut session, Act::Effect("before")).await?;
         let _ = scene.act(&mut session, end).await;
         let _ = scene.act(&mut session, Act::Effect("behind")).await;

@@ -1,9 +1,11 @@
 use std::error::Error;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aftercommit_inbox::{Fault, InboxStore, StoreError};
 use async_trait::async_trait;
+use sqlx::Connection;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, Postgres};
 
@@ -62,10 +64,13 @@ impl PgInbox {
         if server.get_application_name().is_none() {
             server = server.application_name("aftercommit");
         }
-        let place = format!("PostgreSQL at {}:{}", server.get_host(), server.get_port());
-        let pool = PgPoolOptions::new().connect_with(server).await.map_err(|source| {
+        // A pool would try again and again, and in the end say only that it timed out.
+        let first = PgConnection::connect_with(&server).await.map_err(|source| {
+            let place = format!("PostgreSQL at {}:{}", server.get_host(), server.get_port());
             StoreError::new(Fault::Unavailable, format!("{place} cannot be reached")).with_source(source)
         })?;
+        drop(first);
+        let pool = PgPoolOptions::new().acquire_timeout(Duration::from_secs(10)).connect_lazy_with(server);
         Ok(Self::with_options(pool, options))
     }
 

@@ -1,6 +1,7 @@
 //! Settings that let a COMMIT vanish, and tables that are not ours.
 
 use aftercommit_inbox::{Fault, StoreError};
+use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::options::SqliteInboxOptions;
@@ -19,7 +20,7 @@ pub(super) async fn run(
     let failed = |source| fault::error(fault::of_statement(&source), "checking the settings", source);
     let vanishing = vanishing(conn).await.map_err(failed)?;
     migrate::check(conn, options).await?;
-    can_write(conn, turns).await?;
+    can_write(conn, turns, options).await?;
     let Some(finding) = vanishing else {
         return Ok(());
     };
@@ -57,13 +58,18 @@ fn judge(journal: &str, synchronous: i64) -> Option<String> {
 }
 
 /// A file without the right to write is found at start, not at the first message.
-async fn can_write(conn: &mut SqliteConnection, turns: &Turns) -> Result<(), StoreError> {
+///
+/// `BEGIN IMMEDIATE` alone is taken for `BEGIN` there; a statement that would write is refused, even
+/// if it has nothing to write.
+async fn can_write(
+    conn: &mut SqliteConnection,
+    turns: &Turns,
+    options: &SqliteInboxOptions,
+) -> Result<(), StoreError> {
+    let sql = options.tables().fill("DELETE FROM {attempts} WHERE false");
     let _turn = turns.lock().await;
-    let tried = match sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await {
-        Ok(_) => sqlx::raw_sql("ROLLBACK").execute(conn).await.map(drop),
-        Err(source) => Err(source),
-    };
-    tried.or_else(|source| match fault::of_statement(&source) {
+    let tried = sqlx::raw_sql(AssertSqlSafe(sql)).execute(conn).await;
+    tried.map(drop).or_else(|source| match fault::of_statement(&source) {
         // Somebody is writing, so it can be written.
         Fault::Conflict => Ok(()),
         fault => Err(fault::error(fault, "trying to write", source)),
