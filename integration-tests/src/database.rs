@@ -15,6 +15,9 @@ use crate::until::{PATIENCE, until};
 const EFFECTS: &str = "CREATE TABLE effects (message_id text COLLATE \"C\" NOT NULL, note text, \
     at timestamptz NOT NULL DEFAULT clock_timestamp())";
 
+/// How long the pools here wait for a connection.
+pub const WAIT_FOR_CONNECTION: Duration = Duration::from_secs(3);
+
 /// One test's part of a PostgreSQL server. All its sessions carry the schema's name as application name and find its
 /// tables without a schema.
 #[derive(Clone, Debug)]
@@ -83,7 +86,7 @@ impl Database {
     pub fn pool(&self, size: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(size)
-            .acquire_timeout(Duration::from_secs(3))
+            .acquire_timeout(WAIT_FOR_CONNECTION)
             .connect_lazy_with(self.server.clone())
     }
 

@@ -66,7 +66,10 @@ pub async fn run(plan: Plan) {
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while Instant::now() < end || !chaos.has_done_everything() {
         every.tick().await;
-        println!("soak: published {}, applied {}, {chaos}", load.published(), world.applied().await);
+        let applied = world.applied().await;
+        applied.into_iter().for_each(|count| load.note_applied(count));
+        let applied = applied.map_or("?".to_owned(), |count| count.to_string());
+        println!("soak: published {}, applied {applied}, {chaos}", load.published());
     }
     stop.cancel();
     for track in tracks {

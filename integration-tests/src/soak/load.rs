@@ -49,13 +49,27 @@ pub(super) fn id(number: usize) -> String {
     format!("evt-{number:07}")
 }
 
-/// How many ids were published: confirmed on both queues.
+/// As many ids may wait to be applied before publishing pauses: draining must not take longer than the faults.
+const MOST_WAITING: usize = 2000;
+
+/// How many ids were published, confirmed on both queues, and how many are known to be applied.
 #[derive(Debug, Default)]
-pub(super) struct Load(AtomicUsize);
+pub(super) struct Load {
+    published: AtomicUsize,
+    applied: AtomicUsize,
+}
 
 impl Load {
     pub(super) fn published(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+        self.published.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn note_applied(&self, count: usize) {
+        self.applied.store(count, Ordering::SeqCst);
+    }
+
+    fn is_far_ahead(&self) -> bool {
+        self.published() > self.applied.load(Ordering::SeqCst) + MOST_WAITING + self.published() / 20
     }
 
     /// The published ids that must have an effect, or that must be dead letters.
@@ -71,11 +85,15 @@ pub(super) async fn publish(load: Arc<Load>, world: Arc<World>, stop: Cancellati
     let mut next = Instant::now();
     while stop.run_until_cancelled(sleep_until(next)).await.is_some() {
         next = Instant::now() + EVERY;
+        // A twentieth of all is parked and never applied.
+        if load.is_far_ahead() {
+            continue;
+        }
         let batch = load.published()..load.published() + BATCH;
         let forwards = batch.clone().map(|number| send(&*publisher, QUEUES[0], number));
         let backwards = batch.clone().rev().map(|number| send(&*publisher, QUEUES[1], number));
         tokio::join!(join_all(forwards), join_all(backwards));
-        load.0.store(batch.end, Ordering::SeqCst);
+        load.published.store(batch.end, Ordering::SeqCst);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::QUEUES;
 use super::fleet::Fleet;
@@ -12,15 +12,17 @@ use super::world::World;
 use crate::queue::Queue;
 use crate::until::until;
 
-const DRAINED_WITHIN: Duration = Duration::from_secs(120);
+/// Without any progress, and for what follows the last effect.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) async fn holds(world: &World, fleet: &Fleet, load: &Load) {
     let applied: Vec<_> = load.ids(false).collect();
     println!("soak: logs of the consumers while it runs: {}", fleet.logs().display());
     let start = Instant::now();
-    world.db.has_one_effect_each(&applied, DRAINED_WITHIN).await;
+    drains(world, fleet, applied.len()).await;
+    world.db.has_one_effect_each(&applied, PATIENCE).await;
     println!("soak: all applied after {:.1?}", start.elapsed());
-    until("nothing is left in the queues", DRAINED_WITHIN, || async {
+    until("nothing is left in the queues", PATIENCE, || async {
         fleet.mend().await;
         let depths = world.depths().await;
         if QUEUES.iter().all(|name| depths.get(*name) == Some(&0)) {
@@ -54,6 +56,20 @@ pub(super) async fn holds(world: &World, fleet: &Fleet, load: &Load) {
     assert_eq!(published, applied + parked);
     fleet.forget_logs();
     println!("soak: {published} published = {applied} applied once + {parked} parked");
+}
+
+/// A machine may be slow, but something has to happen.
+async fn drains(world: &World, fleet: &Fleet, wanted: usize) {
+    let (mut most, mut since) = (0, Instant::now());
+    while most < wanted {
+        let found = world.applied().await.unwrap_or(0);
+        if found > most {
+            (most, since) = (found, Instant::now());
+        }
+        assert!(since.elapsed() < PATIENCE, "nothing happens any more: {most} of {wanted} applied");
+        fleet.mend().await;
+        sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// The ids of the dead letters, of which there may be copies.

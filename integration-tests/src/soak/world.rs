@@ -62,16 +62,14 @@ impl World {
         }
     }
 
-    /// How many effects there are, `?` while PostgreSQL is away.
-    pub(super) async fn applied(&self) -> String {
+    /// How many effects there are; `None` while PostgreSQL is away.
+    pub(super) async fn applied(&self) -> Option<usize> {
         let asking = async {
             let mut conn = PgConnection::connect_with(&self.db.outside()).await?;
             sqlx::query_scalar::<_, i64>("SELECT count(*) FROM effects").fetch_one(&mut conn).await
         };
-        match timeout(Duration::from_secs(1), asking).await {
-            Ok(Ok(count)) => count.to_string(),
-            _ => "?".to_owned(),
-        }
+        let count = timeout(Duration::from_secs(2), asking).await.ok()?.ok()?;
+        usize::try_from(count).ok()
     }
 
     /// Ready and unacknowledged messages of each queue, as the broker itself says.

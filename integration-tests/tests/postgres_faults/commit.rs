@@ -6,7 +6,7 @@ use std::time::Duration;
 use aftercommit_conformance::proxy::{Direction, Pattern, Proxy, Trigger};
 use aftercommit_inbox::Running;
 use aftercommit_integration_tests::node;
-use aftercommit_integration_tests::until::PATIENCE;
+use aftercommit_integration_tests::until::{PATIENCE, until_true};
 use aftercommit_sql::PgInbox;
 use tokio::time::timeout;
 
@@ -42,6 +42,9 @@ async fn holds(behind: Behind, fault: Trigger) {
         stage.queue.publish(part).await;
     }
     timeout(PATIENCE, fault.fired()).await.expect("the fault happens");
+    // The effect is there before its lane knows; told to stop now, it would give the message back undecided.
+    let decided = || stage.outcomes("applied") + stage.outcomes("duplicate") == 60;
+    until_true("all are decided", PATIENCE, decided).await;
     stage.ends_well([running], &ids).await;
     assert_eq!(stage.faults("unknown"), 1);
     assert_eq!(stage.outcomes("applied"), 60, "what we committed ourselves is no duplicate");

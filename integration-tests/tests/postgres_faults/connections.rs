@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use aftercommit_core::Message;
 use aftercommit_inbox::{Handled, handler_fn};
-use aftercommit_integration_tests::database::effect;
+use aftercommit_integration_tests::database::{WAIT_FOR_CONNECTION, effect};
 use aftercommit_integration_tests::node;
-use aftercommit_integration_tests::until::{PATIENCE, until_true};
+use aftercommit_integration_tests::until::{PATIENCE, until};
 use aftercommit_sql::PgInbox;
-use sqlx::postgres::{PgConnection, PgPoolOptions};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, Postgres};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::timeout;
 use xtask::services::postgres::Shutdown;
@@ -83,25 +84,52 @@ async fn a_backend_killed_in_the_middle_of_a_transaction_costs_no_attempt() {
     stage.ends_well([running], &ids).await;
 }
 
+/// The lanes' own connections die, and whoever else uses the pool is quicker to take their places.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn h16_a_pool_that_somebody_else_uses_up_is_back_pressure() {
     let stage = Stage::new("pool").await;
     let pool = stage.db.pool(4);
     let inbox = PgInbox::with_options(pool.clone(), stage.db.options());
     let running = stage.start(stage.consumer_on(inbox, writes_a_row())).await;
-    let mut theirs = Vec::new();
-    for _ in 0..4 {
-        theirs.push(pool.acquire().await.unwrap());
-    }
+    let schema = stage.db.schema();
+    let lanes = format!("FROM pg_stat_activity WHERE application_name = '{schema}'");
+    assert_eq!(stage.db.number(&format!("SELECT count(*) {lanes}")).await, 2);
+
+    let taking: Vec<_> = (0..4).map(|_| tokio::spawn(take(pool.clone()))).collect();
+    until("half of the pool is theirs", PATIENCE, || async {
+        let open = stage.db.number(&format!("SELECT count(*) {lanes}")).await;
+        if open == 4 { Ok(()) } else { Err(format!("{open} are open")) }
+    })
+    .await;
+    let oldest = format!("SELECT pid {lanes} ORDER BY backend_start LIMIT 2");
+    let ended = format!("SELECT count(pg_terminate_backend(pid, 5000)) FROM ({oldest}) AS lane");
+    assert_eq!(stage.db.number(&ended).await, 2);
     let ids = ids(50);
     stage.queue.publish(&ids).await;
-    // Longer than one wait for a connection: a consumer that took it for a failure would have counted by now.
+    let mut theirs = Vec::new();
+    for taking in taking {
+        theirs.push(timeout(PATIENCE, taking).await.unwrap().unwrap());
+    }
     stage.database_is(false, &running).await;
-    until_true("it tries again", PATIENCE, || stage.faults("unavailable") >= 1).await;
-    assert_eq!(stage.db.number("SELECT count(*) FROM effects").await, 0);
+    let (applied, faults) =
+        (stage.db.number("SELECT count(*) FROM effects").await, stage.faults("unavailable"));
+    // Longer than a wait for a connection: a consumer that took it for a failure would have counted by now.
+    tokio::time::sleep(WAIT_FOR_CONNECTION + Duration::from_secs(1)).await;
+    assert!(!running.health().is_ready() && running.health().is_alive());
+    assert_eq!(stage.db.number("SELECT count(*) FROM effects").await, applied);
+    assert!(faults >= 1);
+    stage.db.no_attempt_was_spent().await;
     drop(theirs);
     stage.ends_well([running], &ids).await;
     assert!(timeout(PATIENCE, pool.acquire()).await.unwrap().is_ok(), "the pool is left to its owner");
+}
+
+async fn take(pool: PgPool) -> PoolConnection<Postgres> {
+    loop {
+        if let Ok(conn) = pool.acquire().await {
+            return conn;
+        }
+    }
 }
 
 #[tokio::test]
@@ -133,7 +161,7 @@ async fn h16_handlers_in_flight_never_exceed_the_lanes() {
     });
     let pool = PgPoolOptions::new()
         .max_connections(4)
-        .acquire_timeout(Duration::from_secs(3))
+        .acquire_timeout(WAIT_FOR_CONNECTION)
         .connect_with(stage.db.pool(1).connect_options().as_ref().clone())
         .await
         .unwrap();

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use aftercommit_core::{Failure, Message};
 use aftercommit_inbox::{Handled, Handler, handler_fn};
@@ -10,19 +9,24 @@ use aftercommit_integration_tests::database::effect;
 use aftercommit_integration_tests::until::{PATIENCE, until, until_true};
 use aftercommit_sql::PgInbox;
 use sqlx::postgres::PgConnection;
+use tokio::sync::Notify;
 
 use crate::stage::{Stage, id};
 
-/// Takes 300 ms; of the calls for each message the first one fails if `fails`.
-fn slow(fails: bool, calls: &Arc<AtomicU32>) -> impl Handler<PgInbox> + use<> {
-    let calls = Arc::clone(calls);
+/// The first call goes on when it is told, and fails then if `fails`.
+fn slow(fails: bool, calls: &Arc<AtomicU32>, go_on: &Arc<Notify>) -> impl Handler<PgInbox> + use<> {
+    let (calls, go_on) = (Arc::clone(calls), Arc::clone(go_on));
     handler_fn(move |db: &mut PgConnection, message: &Message| {
-        let calls = Arc::clone(&calls);
+        let (calls, go_on) = (Arc::clone(&calls), Arc::clone(&go_on));
         Box::pin(async move {
             effect(db, id(message), "").await?;
-            let first = calls.fetch_add(1, Ordering::SeqCst) == 0;
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            if first && fails { Err(Failure::transient("the first one fails")) } else { Ok(Handled::Applied) }
+            if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+                go_on.notified().await;
+                if fails {
+                    return Err(Failure::transient("the first one fails"));
+                }
+            }
+            Ok(Handled::Applied)
         })
     })
 }
@@ -30,12 +34,12 @@ fn slow(fails: bool, calls: &Arc<AtomicU32>) -> impl Handler<PgInbox> + use<> {
 /// Two instances get a copy each, and the second one's claim waits for the first one's transaction.
 async fn two_copies(name: &str, fails: bool) -> (Stage, u32) {
     let stage = Stage::new(name).await;
-    let calls = Arc::new(AtomicU32::new(0));
+    let (calls, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let mut subscription = stage.queue.subscription.clone();
     subscription = subscription.with_prefetch(1).unwrap();
     let mut running = Vec::new();
     for _ in 0..2 {
-        let consumer = stage.consumer(slow(fails, &calls)).lanes(1).max_batch(1);
+        let consumer = stage.consumer(slow(fails, &calls, &go_on)).lanes(1).max_batch(1);
         running.push(consumer.start(stage.queue.broker.clone(), subscription.clone()).await.unwrap());
     }
     stage.queue.publish(["X"]).await;
@@ -49,6 +53,7 @@ async fn two_copies(name: &str, fails: bool) -> (Stage, u32) {
         if stage.db.number(&waits).await == 1 { Ok(()) } else { Err("nobody waits".to_owned()) }
     })
     .await;
+    go_on.notify_one();
     stage.db.has_one_effect_each(&["X".to_owned()], PATIENCE).await;
     stage.queue.publish(["X"]).await;
     let settled = || stage.outcomes("applied") == 1 && stage.outcomes("duplicate") == 2;
