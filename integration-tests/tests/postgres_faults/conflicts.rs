@@ -45,7 +45,8 @@ async fn deadlocks_between_two_consumers_cost_no_attempt() {
     assert_eq!(stage.db.number("SELECT min(n) + max(n) FROM hot").await, 200);
 }
 
-/// Each message reads both rows and writes one: fine alone, a write skew together.
+/// Each message reads both rows and writes one: fine alone, a write skew together. The server speaks English: Debian's
+/// PostgreSQL has the translations, but the locales for `lc_messages` are not generated on this kind of machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn h07_a_write_skew_on_hot_rows_costs_no_attempt() {
     let stage = Stage::new("skew").await;
