@@ -44,7 +44,7 @@ impl RabbitSource {
         let prefetch = prefetch.unwrap_or(PREFETCH);
         let wanted = Subscribed::new(config, queue, prefetch)?;
         let shelf = Arc::new(Shelf::new(wanted.longest_hold()));
-        let signal = Signal::new("rabbitmq source", "subscribing");
+        let signal = Signal::new("source", "subscribing");
         let stop = CancellationToken::new();
         let first = Session::open(&wanted).await?;
         signal.set_up();

@@ -11,7 +11,7 @@ use aftercommit_inbox::{InboxStore, Outcome, metric};
 use crate::broker::Part;
 use crate::faults::{Fault, Script, Seam, Side};
 use crate::inbox::probe::{Single, Step};
-use crate::inbox::scene::{Done, Scene, ensure, id, ids, message, pause};
+use crate::inbox::scene::{Done, Scene, ensure, id, ids, message, pause, until};
 
 super::cases! { "outage":
     connections_cut_in_the_middle_of_a_stream [Cut],
@@ -25,7 +25,7 @@ super::cases! { "outage":
     a_lost_claim_or_proof_runs_again,
     a_lost_settlement_makes_a_duplicate [Cut],
     a_missing_dead_letter_destination_keeps_the_original [RemovedDeadLetter],
-    h16_a_publish_without_an_answer_ends_and_holds_up_nothing [Stall],
+    h16_a_publish_without_an_answer_ends_and_is_made_again [Stall],
 }
 
 async fn connections_cut_in_the_middle_of_a_stream<S: InboxStore>(scene: Scene<S>) -> Done {
@@ -240,25 +240,28 @@ async fn a_missing_dead_letter_destination_keeps_the_original<S: InboxStore>(sce
     scene.letters(1).await.map(drop)
 }
 
-async fn h16_a_publish_without_an_answer_ends_and_holds_up_nothing<S: InboxStore>(scene: Scene<S>) -> Done {
+/// Whatever else stands still while no answer comes.
+async fn h16_a_publish_without_an_answer_ends_and_is_made_again<S: InboxStore>(scene: Scene<S>) -> Done {
     let permits = Arc::new(Semaphore::new(0));
     let gate = Arc::clone(&permits);
     let probe = scene.probe(move |call| match call.id == "bad" {
         true => Step::WaitInvariant(Arc::clone(&gate)),
         false => Step::Apply,
     });
-    let cast = scene.consumer(&probe).await?.set(|consumer| consumer.lanes(1).max_batch(1));
-    let player = scene.start(cast).await?;
+    let player = scene.start(scene.consumer(&probe).await?).await?;
     scene.send(message("bad")).await?;
-    scene.send_ids(0..20).await?;
+    scene.within("the handler runs", until(|| !probe.calls().is_empty())).await?;
     scene.stage.stall().await?;
-    permits.add_permits(1);
-    scene.until_total(1).await?;
+    permits.add_permits(100);
     scene.until_complaint(&player, "dead letters").await?;
     ensure!(player.health.is_alive(), "{:?}", player.health.not_alive());
     scene.stage.go_on().await?;
     scene.until_empty().await?;
     scene.until_ready(&player).await?;
+    for number in 0..20 {
+        scene.send_surely(message(&id(number))).await?;
+    }
+    scene.until_empty().await?;
     scene.stop(player).await?;
     scene.each_once(ids(0..20)).await
 }
