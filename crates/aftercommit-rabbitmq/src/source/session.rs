@@ -102,7 +102,10 @@ impl Session {
             match next {
                 Some(Ok(delivery)) => shelf.put(self.item(delivery)),
                 Some(Err(error)) => return End::Lost(error::reason(&error)),
-                None => return End::Lost("the broker ended the subscription".to_owned()),
+                None => {
+                    let queue = self.consumer.queue();
+                    return End::Lost(format!("the broker ended the subscription to queue {queue}"));
+                }
             }
         }
     }

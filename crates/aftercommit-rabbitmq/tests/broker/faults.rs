@@ -4,6 +4,7 @@ mod access;
 mod connection;
 mod node;
 mod queue;
+mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

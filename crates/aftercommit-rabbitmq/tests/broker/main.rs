@@ -5,6 +5,7 @@
 mod faults;
 mod management;
 mod oddities;
+mod pairing;
 mod publisher;
 mod raw;
 mod source;
