@@ -92,7 +92,13 @@ impl<S: InboxStore> Lane<S> {
                 );
                 self.give_back(job, Redelivery::After(delay), actions);
             }
-            Next::Exhausted => self.park(job, failed, failures, actions),
+            // Somebody else may have applied it while our transaction failed: what is done is never
+            // parked.
+            Next::Exhausted => match self.ask(&job).await {
+                Some(true) => self.confirm(job, Outcome::Duplicate, actions),
+                Some(false) => self.park(job, failed, failures, actions),
+                None => self.give_back(job, Redelivery::Now, actions),
+            },
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use aftercommit_conformance::proxy::Proxy;
 use aftercommit_conformance::store::{Act, StoreStage};
 use aftercommit_inbox::{Fault, InboxStore, Session};
 use xtask::services::postgres::{Node, NodeOptions, Shutdown};
 
 use super::stage::postgres::{Stage, claimed};
-use super::{billing, goes_on, handle, id, shared, store, within};
+use super::{billing, goes_on, handle, id, shared, store, store_at, within};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -99,5 +100,30 @@ async fn a_closed_connection_frees_its_claims_though_its_statement_runs() {
     session.discard();
     // Less than the lock timeout of ten seconds, which would show as a conflict.
     within(Duration::from_secs(8), "the claim of the discarded session", goes_on(&store, "1")).await;
+    stage.strike().await.unwrap();
+}
+
+/// A network that swallows everything: neither side hears of the other's end.
+#[tokio::test]
+async fn a_call_without_an_answer_ends() {
+    let stage = shared().await;
+    let proxy =
+        Proxy::start(std::net::SocketAddr::from(([127, 0, 0, 1], stage.server().get_port()))).unwrap();
+    let options = stage.options().statement_timeout(Duration::from_millis(100)).unwrap();
+    let through = stage.server().host("127.0.0.1").port(proxy.addr().port());
+    let store = store_at(&stage, through, options).await;
+    let (mut claiming, mut committing) =
+        (claimed(&store, "1").await.unwrap(), claimed(&store, "2").await.unwrap());
+    committing.prove(&billing(), &[&id("2")]).await.unwrap();
+    proxy.blackhole();
+    let (consumer, other) = (billing(), id("3"));
+    let others = [&other];
+    let claimed = claiming.claim(&consumer, &others);
+    let (claimed, committed) =
+        within(SOON, "both calls end", async { tokio::join!(claimed, committing.commit()) }).await;
+    assert_eq!(claimed.unwrap_err().fault(), Fault::Unavailable);
+    assert_eq!(committed.unwrap_err().fault(), Fault::Unknown);
+    drop((claiming, committing));
+    drop(proxy);
     stage.strike().await.unwrap();
 }

@@ -2,7 +2,7 @@
 
 use aftercommit_inbox::{Fault, StoreError};
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, Connection, Row};
 
 use super::options::PgInboxOptions;
 use super::{fault, migrate};
@@ -19,14 +19,20 @@ const SETTINGS: &str = "SELECT current_setting('server_version_num')::int AS ver
     current_setting('synchronous_commit') AS synchronous_commit, \
     current_setting('synchronous_standby_names') <> '' AS has_standbys";
 
+/// In one transaction, so that a pooler keeps it on one server connection.
 pub(super) async fn run(conn: &mut PgConnection, options: &PgInboxOptions) -> Result<(), StoreError> {
     const CALL: &str = "checking the settings";
     let failed = |source| fault::error(fault::of_statement(&source), CALL, source);
+    let mut conn = conn.begin().await.map_err(failed)?;
     let row = sqlx::query(SETTINGS).persistent(false).fetch_one(&mut *conn).await.map_err(failed)?;
     let settings = Settings::read(&row).map_err(failed)?;
     settings.can_write()?;
-    migrate::check(conn, options).await?;
-    let unlogged = unlogged(conn, options).await.map_err(failed)?;
+    migrate::check(&mut conn, options).await?;
+    if let Some(denied) = denied(&mut conn, options).await.map_err(failed)? {
+        return Err(StoreError::new(Fault::Schema, denied));
+    }
+    let unlogged = unlogged(&mut conn, options).await.map_err(failed)?;
+    conn.rollback().await.map_err(failed)?;
     let findings: Vec<_> = settings.vanishing().chain(unlogged).collect();
     if findings.is_empty() {
         return Ok(());
@@ -116,6 +122,22 @@ impl Settings {
         };
         [fsync, pages, commit].into_iter().flatten().map(str::to_owned)
     }
+}
+
+/// A right that the role lacks on our tables.
+async fn denied(conn: &mut PgConnection, options: &PgInboxOptions) -> Result<Option<String>, sqlx::Error> {
+    let tables = options.tables();
+    let sql = "SELECT format('GRANT %s ON %s TO %I', wanted, place, current_user) \
+        FROM (VALUES ($1, 'SELECT'), ($1, 'INSERT'), ($1, 'DELETE'), \
+        ($2, 'SELECT'), ($2, 'INSERT'), ($2, 'UPDATE'), ($2, 'DELETE')) AS t (place, wanted) \
+        WHERE NOT has_table_privilege(place, wanted) LIMIT 1";
+    let grant: Option<String> = sqlx::query_scalar(AssertSqlSafe(sql))
+        .bind(&tables.messages)
+        .bind(&tables.attempts)
+        .persistent(false)
+        .fetch_optional(conn)
+        .await?;
+    Ok(grant.map(|grant| format!("the role lacks a right on the inbox's tables: {grant}")))
 }
 
 /// Tables that a crash of the server empties.

@@ -81,7 +81,7 @@ pub(super) fn of_commit(error: &sqlx::Error) -> Fault {
 pub(super) fn error(fault: Fault, call: &'static str, source: sqlx::Error) -> StoreError {
     let code = of_database(&source).map(PgDatabaseError::code);
     let what = match (fault, code) {
-        (_, Some("42P05" | "26000")) => format!(
+        (_, Some("42P05" | "26000" | "08P01")) => format!(
             "{call}: the pooler in front of PostgreSQL does not follow prepared statements: \
              set its max_prepared_statements, or PgInboxOptions::named_statements(false)"
         ),

@@ -5,6 +5,7 @@ mod counters;
 mod fault;
 mod migrate;
 mod options;
+mod pooler;
 mod session;
 mod statements;
 mod store;

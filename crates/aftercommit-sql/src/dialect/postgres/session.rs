@@ -180,13 +180,13 @@ impl Session for PgSession {
     async fn prove(&mut self, consumer: &ConsumerName, ids: &[&MessageId]) -> Result<(), StoreError> {
         self.phase.expect(&[Phase::Open, Phase::Proved], "the last statement")?;
         self.at_top("the last statement")?;
-        let query = sqlx::query_as::<_, (bool, i64, String)>(self.shared.sql.prove())
+        let query = sqlx::query_as::<_, (bool, i64, bool)>(self.shared.sql.prove())
             .bind(consumer.as_str())
             .bind(texts(ids))
             .persistent(self.shared.options.named_statements);
         let limit = self.enter();
         let answer = within(limit, query.fetch_one(self.conn())).await;
-        let (begun, missing, synchronous) =
+        let (begun, missing, vanishing) =
             self.leave("the last statement", answer, fault::of_proof, Phase::Failed)?;
         if !begun {
             return Err(self.broken(Phase::Dead, "a handler ended the transaction that made the claims"));
@@ -194,9 +194,8 @@ impl Session for PgSession {
         if missing != 0 || self.held != ids.len() {
             return Err(self.broken(Phase::Failed, "the transaction does not hold exactly what it claimed"));
         }
-        if synchronous == "off" && !self.shared.options.allow_unsafe_commit {
-            return Err(self
-                .broken(Phase::Failed, "a handler set synchronous_commit to off: the COMMIT could vanish"));
+        if vanishing && !self.shared.options.allow_unsafe_commit {
+            return Err(self.broken(Phase::Failed, "synchronous_commit was lowered: the COMMIT could vanish"));
         }
         self.phase = Phase::Proved;
         Ok(())

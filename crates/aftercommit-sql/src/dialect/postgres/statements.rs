@@ -38,7 +38,9 @@ const PROVE: &str = "WITH again AS ( \
     WHERE current_setting('aftercommit.begun', true) = 'on' \
     ON CONFLICT (consumer_name, message_id) DO NOTHING RETURNING 1) \
     SELECT coalesce(current_setting('aftercommit.begun', true), '') = 'on', \
-    (SELECT count(*) FROM again), current_setting('synchronous_commit')";
+    (SELECT count(*) FROM again), \
+    current_setting('synchronous_commit') = 'off' OR \
+    current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> ''";
 
 /// Only what this transaction claimed: what was handled earlier must not be forgotten.
 const UNCLAIM: &str = "DELETE FROM {messages} WHERE consumer_name = $1 AND message_id = ANY ($2::text[]) \

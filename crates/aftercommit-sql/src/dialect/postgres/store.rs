@@ -12,7 +12,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, Post
 use super::options::PgInboxOptions;
 use super::session::PgSession;
 use super::statements::Statements;
-use super::{check, fault, migrate};
+use super::{check, fault, migrate, pooler};
 use crate::fault::along;
 
 /// An inbox in PostgreSQL. Cheap to clone.
@@ -100,6 +100,17 @@ impl PgInbox {
         &self.0.pool
     }
 
+    async fn check_pooler(&self, mut first: PgConnection) -> Result<(), StoreError> {
+        if !self.0.options.named_statements || self.0.pool.options().get_max_connections() < 2 {
+            return Ok(());
+        }
+        // Where the application has all others, nothing can be found out, and nothing is refused.
+        let Ok(second) = self.0.pool.acquire().await else {
+            return Ok(());
+        };
+        pooler::follows_statements(&mut first, &mut second.detach()).await
+    }
+
     async fn acquire(&self) -> Result<PoolConnection<Postgres>, StoreError> {
         self.0.pool.acquire().await.map_err(|source| {
             StoreError::new(Fault::Unavailable, "no connection to PostgreSQL").with_source(source)
@@ -122,8 +133,11 @@ impl InboxStore for PgInbox {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let mut conn = self.acquire().await?;
-        check::run(&mut conn, &self.0.options).await
+        // Taken out of the pool, so that neither an error nor a dropped future gives it back in the
+        // middle of something.
+        let mut conn = self.acquire().await?.detach();
+        check::run(&mut conn, &self.0.options).await?;
+        self.check_pooler(conn).await
     }
 
     async fn open(&self) -> Result<PgSession, StoreError> {
