@@ -14,7 +14,7 @@ use crate::store::Fault;
 pub mod name {
     /// Messages by `outcome`: the vocabulary of [`Outcome`](crate::Outcome).
     pub const MESSAGES: &str = "aftercommit_messages_total";
-    /// Deliveries that the broker flagged as redelivered.
+    /// Deliveries that were handed out before: flagged by the broker, or given back.
     pub const REDELIVERED: &str = "aftercommit_redelivered_total";
     /// Deliveries that were no longer ours when their turn came.
     pub const LOST: &str = "aftercommit_lost_deliveries_total";

@@ -94,7 +94,7 @@ impl Shelf {
     }
 
     /// Takes a delivery back; `Err` if its line has ended.
-    pub(crate) fn give_back(&self, item: Item, when: Redelivery) -> Result<Settled, ()> {
+    pub(crate) fn give_back(&self, mut item: Item, when: Redelivery) -> Result<Settled, ()> {
         let mut state = self.lock();
         // Under the lock, since `end` clears the shelf under it.
         if item.line.is_ended() {
@@ -104,6 +104,8 @@ impl Shelf {
             Redelivery::Now => Duration::ZERO,
             Redelivery::After(delay) => delay,
         };
+        // It was handed out before now, whatever the broker said when it came.
+        item.redelivered = Redelivered::Yes;
         let number = state.numbers;
         state.numbers += 1;
         state.held.insert((Instant::now() + delay, number), item);
