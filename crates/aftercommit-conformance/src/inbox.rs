@@ -12,6 +12,7 @@
 //! ```
 
 mod books;
+mod cast;
 mod probe;
 mod scene;
 mod tally;
@@ -35,7 +36,7 @@ pub fn trials<B: Books>(broker: &Arc<dyn BrokerFixture>, books: &Arc<B>) -> Vec<
         let lacks = absent.iter().find(|(ability, _)| case.needs.contains(ability));
         let lone = books.one_writer().filter(|_| case.parallel);
         let alone = case.needs.contains(&Ability::Restart);
-        let trial = bind(case, Arc::clone(broker), Arc::clone(books));
+        let trial = bind(&case, Arc::clone(broker), Arc::clone(books));
         let trial = if alone { trial.alone() } else { trial };
         match (lacks, lone) {
             (Some((ability, reason)), _) => {
@@ -60,7 +61,7 @@ pub fn main<B: Books>(
     trial::main(trials(broker, books), runtime)
 }
 
-fn bind<B: Books>(case: trials::Case<B::Store>, broker: Arc<dyn BrokerFixture>, books: Arc<B>) -> Trial {
+fn bind<B: Books>(case: &trials::Case<B::Store>, broker: Arc<dyn BrokerFixture>, books: Arc<B>) -> Trial {
     let (name, deadline, run) = (case.name, broker.deadline(), case.run);
     let body = move || -> BoxFuture<'static, _> {
         let (broker, books) = (Arc::clone(&broker), Arc::clone(&books));

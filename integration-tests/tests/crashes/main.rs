@@ -1,5 +1,6 @@
 //! A crash, an error and a lost answer at every point of a recorded run, on memory with SQLite: a second consumer
 //! finishes the work, with one effect per id and nothing lost.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod life;
 mod world;
@@ -65,7 +66,7 @@ fn everywhere(fault: Fault, batch: usize) {
     let mut beyond = 0;
     for number in 0..points {
         // Runs differ a little; one may have ended before this point.
-        match twice(Script::record().with(number, fault), fault, batch, |script| {
+        match twice(&Script::record().with(number, fault), fault, batch, |script| {
             script.trace().get(number).copied()
         }) {
             Some(point) => *reached.entry((point.seam, point.side)).or_default() += 1,
@@ -76,7 +77,7 @@ fn everywhere(fault: Fault, batch: usize) {
     for (seam, side) in SEAMS.into_iter().flat_map(|seam| [(seam, Side::Before), (seam, Side::After)]) {
         let first = |point: &Point| (point.seam, point.side) == (seam, side);
         let script = Script::record().at(seam, side, 0, fault);
-        let hit = twice(script, fault, batch, |script| script.trace().into_iter().find(first));
+        let hit = twice(&script, fault, batch, |script| script.trace().into_iter().find(first));
         assert!(hit.is_some(), "the run never comes to {side:?} {seam:?}");
         *reached.entry((seam, side)).or_default() += 1;
     }
@@ -88,14 +89,14 @@ fn everywhere(fault: Fault, batch: usize) {
 
 /// A life with a fault and a clean one after it. Answers the point of the fault, if the first life came to it.
 fn twice(
-    script: Script,
+    script: &Script,
     fault: Fault,
     batch: usize,
     hit: impl Fn(&Script) -> Option<Point>,
 ) -> Option<Point> {
     let world = World::new();
-    let end = live(&world, &script, batch);
-    let hit = hit(&script);
+    let end = live(&world, script, batch);
+    let hit = hit(script);
     let place = format!("{fault:?} at {hit:?} ({end:?})");
     assert_eq!(end == End::Crashed, fault == Fault::Crash && hit.is_some(), "{place}");
     assert_eq!(live(&world, &Script::record(), batch), End::Drained, "the second life after {place}");

@@ -9,15 +9,16 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use aftercommit_core::{
-    BoxError, Broker, Destination, Message, Outgoing, PublishError, Publisher, RetryPolicy, Subscription,
+    BoxError, Broker, Destination, Message, Outgoing, PublishError, Publisher, Subscription,
 };
-use aftercommit_inbox::{Consumer, Handler, Health, InboxStore, Outcome, Running};
+use aftercommit_inbox::{Consumer, Handler, InboxStore};
 
 use super::books::{Effect, Ledger};
+pub(crate) use super::cast::{Cast, DELAYS, Player, quick};
 use super::probe::{Call, Many, Probe, Single, Step, name_of};
 use super::tally::Tally;
 use crate::broker::{Depth, Stage};
-use crate::faults::{FaultyBroker, FaultyStore, Outage, Script};
+use crate::faults::{FaultyBroker, FaultyStore, Script};
 
 /// Fails the trial unless the condition holds.
 macro_rules! ensure {
@@ -44,14 +45,6 @@ pub(crate) struct Scene<S: InboxStore> {
     pub(crate) subscription: Subscription,
     pub(crate) to: Destination,
     ticking: JoinHandle<()>,
-}
-
-/// A running consumer and what can be seen of it.
-pub(crate) struct Player {
-    pub(crate) running: Running,
-    pub(crate) health: Health,
-    pub(crate) tally: Tally,
-    pub(crate) outage: Outage,
 }
 
 impl<S: InboxStore> Scene<S> {
@@ -295,44 +288,12 @@ impl<S: InboxStore> Scene<S> {
     pub(crate) async fn no_letters(&self) -> Done {
         self.letters(0).await.map(drop)
     }
-
-    /// Fails unless the consumer counted exactly so many of an outcome.
-    pub(crate) fn counted(&self, player: &Player, outcome: Outcome, count: u64) -> Done {
-        let found = player.tally.outcome(outcome);
-        ensure!(found == count, "{found} messages were {outcome}, and it should be {count}");
-        Ok(())
-    }
 }
 
 impl<S: InboxStore> Drop for Scene<S> {
     fn drop(&mut self) {
         self.ticking.abort();
     }
-}
-
-/// A consumer before it is started, and the switch of its database.
-pub(crate) struct Cast<S: InboxStore> {
-    pub(crate) consumer: Consumer<FaultyStore<S>>,
-    pub(crate) outage: Outage,
-}
-
-impl<S: InboxStore> Cast<S> {
-    pub(crate) fn set(
-        self,
-        change: impl FnOnce(Consumer<FaultyStore<S>>) -> Consumer<FaultyStore<S>>,
-    ) -> Self {
-        Self { consumer: change(self.consumer), outage: self.outage }
-    }
-}
-
-/// The delays of trials: three attempts, in tenths of a second.
-pub(crate) const DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(400)];
-
-pub(crate) fn quick<S: InboxStore>(consumer: Consumer<S>) -> Result<Consumer<S>, BoxError> {
-    Ok(consumer
-        .retry(RetryPolicy::new(DELAYS)?)
-        .check_every(Duration::from_millis(200))
-        .shutdown_within(Duration::from_secs(10)))
 }
 
 /// Lets the stage's time pass, where it does not by itself.

@@ -44,9 +44,9 @@ async fn attempts_used_up_are_parked_with_diagnostics<S: InboxStore>(scene: Scen
     let before = OffsetDateTime::now_utc() - Duration::from_secs(5);
     scene.send(sent.clone()).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Parked, 1)?;
-    scene.counted(&player, Outcome::Retried, 2)?;
-    scene.counted(&player, Outcome::Applied, 0)?;
+    player.counted(Outcome::Parked, 1)?;
+    player.counted(Outcome::Retried, 2)?;
+    player.counted(Outcome::Applied, 0)?;
     scene.stop(player).await?;
     ensure!(probe.calls_of(&id(1)) == 3, "{} calls", probe.calls_of(&id(1)));
     let letter = scene.letters(1).await?.remove(0);
@@ -114,7 +114,7 @@ async fn poison_is_parked_at_once<S: InboxStore>(scene: Scene<S>) -> Done {
     scene.send_ids(3..6).await?;
     let player = scene.start(scene.consumer(&probe).await?).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Retried, 0)?;
+    player.counted(Outcome::Retried, 0)?;
     scene.stop(player).await?;
     ensure!(probe.calls_of("bad") == 0, "the handler was called for what does not decode");
     let letter = scene.letters(1).await?.remove(0);
@@ -156,7 +156,7 @@ async fn an_invariant_is_parked_at_once<S: InboxStore>(scene: Scene<S>) -> Done 
     let player = scene.start(scene.consumer(&probe).await?).await?;
     scene.send_ids(0..6).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Retried, 0)?;
+    player.counted(Outcome::Retried, 0)?;
     scene.stop(player).await?;
     let letter = scene.letters(1).await?.remove(0);
     ensure!(text(&letter, header::CLASS) == "invariant", "{letter:?}");
@@ -181,8 +181,8 @@ async fn fails_once<S: InboxStore>(scene: Scene<S>, how: Step) -> Done {
     let player = scene.start(cast).await?;
     scene.send_ids(0..6).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 6)?;
-    scene.counted(&player, Outcome::Retried, 1)?;
+    player.counted(Outcome::Applied, 6)?;
+    player.counted(Outcome::Retried, 1)?;
     ensure!(player.health.is_alive(), "{:?}", player.health.not_alive());
     scene.stop(player).await?;
     scene.each_once(ids(0..6)).await?;
@@ -210,7 +210,7 @@ async fn never_applied<S: InboxStore>(scene: Scene<S>, how: Step, most_effects: 
     scene.send(message("bad")).await?;
     scene.send_ids(3..6).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 6)?;
+    player.counted(Outcome::Applied, 6)?;
     scene.stop(player).await?;
     let effects = scene.ledger.effects().await?;
     let bad = effects.iter().filter(|effect| effect.id == b"bad").count();
@@ -239,10 +239,10 @@ async fn one_of_fifty<S: InboxStore>(scene: Scene<S>, how: Step) -> Done {
     scene.send_ids(0..50).await?;
     let player = scene.start(scene.consumer(&probe).await?.set(|consumer| consumer.lanes(1))).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 49)?;
-    scene.counted(&player, Outcome::Retried, 2)?;
-    scene.counted(&player, Outcome::Parked, 1)?;
-    scene.counted(&player, Outcome::Duplicate, 0)?;
+    player.counted(Outcome::Applied, 49)?;
+    player.counted(Outcome::Retried, 2)?;
+    player.counted(Outcome::Parked, 1)?;
+    player.counted(Outcome::Duplicate, 0)?;
     scene.stop(player).await?;
     let letter = scene.letters(1).await?.remove(0);
     ensure!(letter.id.as_deref() == Some(id(23).as_bytes()), "parked was {:?}", letter.id);
@@ -256,8 +256,8 @@ async fn a_batch_handler_is_halved_down_to_the_bad_message<S: InboxStore>(scene:
     let cast = scene.batch_consumer(&probe).await?.set(|consumer| consumer.lanes(1));
     let player = scene.start(cast).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 15)?;
-    scene.counted(&player, Outcome::Parked, 1)?;
+    player.counted(Outcome::Applied, 15)?;
+    player.counted(Outcome::Parked, 1)?;
     scene.stop(player).await?;
     let batches = probe.batches();
     ensure!(batches.iter().any(|size| *size > 1), "never more than one message in a call: {batches:?}");
@@ -276,9 +276,9 @@ async fn a_parked_id_that_comes_again_is_handled_anew<S: InboxStore>(scene: Scen
         scene.send(message(&id(1))).await?;
         scene.until_empty().await?;
     }
-    scene.counted(&player, Outcome::Parked, 1)?;
-    scene.counted(&player, Outcome::Applied, 1)?;
-    scene.counted(&player, Outcome::Duplicate, 1)?;
+    player.counted(Outcome::Parked, 1)?;
+    player.counted(Outcome::Applied, 1)?;
+    player.counted(Outcome::Duplicate, 1)?;
     scene.stop(player).await?;
     scene.letters(1).await?;
     scene.each_once(ids(1..2)).await
@@ -290,8 +290,8 @@ async fn infrastructure_costs_no_attempt<S: InboxStore>(scene: Scene<S>) -> Done
     scene.send(message(&id(1))).await?;
     scene.until_complaint(&player, "database").await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 1)?;
-    scene.counted(&player, Outcome::Retried, 0)?;
+    player.counted(Outcome::Applied, 1)?;
+    player.counted(Outcome::Retried, 0)?;
     scene.until_ready(&player).await?;
     scene.stop(player).await?;
     let failures = scene.ledger.failures().await?;

@@ -43,8 +43,8 @@ async fn h01_ids_that_differ_by_case_or_accent_are_different<S: InboxStore>(scen
         scene.send(message(id)).await?;
     }
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 11)?;
-    scene.counted(&player, Outcome::Duplicate, 8)?;
+    player.counted(Outcome::Applied, 11)?;
+    player.counted(Outcome::Duplicate, 8)?;
     scene.stop(player).await?;
     scene.each_once(ODD.into_iter().chain(spaced)).await?;
     let handled: BTreeSet<_> = scene.ledger.handled().await?.into_iter().map(|(_, id)| id).collect();
@@ -91,7 +91,7 @@ async fn h02_too_long_is_a_dead_letter_and_never_cut<S: InboxStore>(scene: Scene
     }
     scene.send(message(&id(1))).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Parked, too_long)?;
+    player.counted(Outcome::Parked, too_long)?;
     scene.stop(player).await?;
     for letter in scene.letters(usize::try_from(too_long)?).await? {
         let error = text(&letter, header::ERROR);
@@ -119,8 +119,8 @@ async fn h03_without_an_id_each_is_a_dead_letter<S: InboxStore>(scene: Scene<S>)
     send_nameless(&scene).await?;
     let player = scene.start(scene.consumer(&probe).await?).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Parked, 6)?;
-    scene.counted(&player, Outcome::Duplicate, 0)?;
+    player.counted(Outcome::Parked, 6)?;
+    player.counted(Outcome::Duplicate, 0)?;
     scene.stop(player).await?;
     for letter in scene.letters(6).await? {
         let error = text(&letter, header::ERROR);
@@ -135,7 +135,7 @@ async fn h03_made_up_ids_run_all<S: InboxStore>(scene: Scene<S>) -> Done {
     let policy = IdPolicy { missing: MissingId::MakeUp, ..IdPolicy::default() };
     let player = scene.start(scene.consumer(&probe).await?.set(|consumer| consumer.ids(policy))).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 12)?;
+    player.counted(Outcome::Applied, 12)?;
     scene.stop(player).await?;
     let effects = scene.ledger.effects().await?;
     ensure!(effects.len() == 12, "{} effects of 12 messages", effects.len());
@@ -238,8 +238,8 @@ async fn by_policy<S: InboxStore>(
         scene.send(message).await?;
     }
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, applied)?;
-    scene.counted(&player, Outcome::Duplicate, duplicates)?;
+    player.counted(Outcome::Applied, applied)?;
+    player.counted(Outcome::Duplicate, duplicates)?;
     scene.stop(player).await?;
     let effects = scene.ledger.effects().await?.len();
     ensure!(u64::try_from(effects)? == applied, "{effects} effects");

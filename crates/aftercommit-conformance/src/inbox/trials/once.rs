@@ -19,7 +19,7 @@ async fn applied_once_and_confirmed<S: InboxStore>(scene: Scene<S>) -> Done {
     let player = scene.start(scene.consumer(&probe).await?).await?;
     scene.send_ids(0..25).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 25)?;
+    player.counted(Outcome::Applied, 25)?;
     scene.stop(player).await?;
     scene.each_once(ids(0..25)).await?;
     let handled = scene.ledger.handled().await?;
@@ -34,8 +34,8 @@ async fn delivered_three_times_applied_once<S: InboxStore>(scene: Scene<S>) -> D
         scene.send(message(&id(1))).await?;
         scene.until_empty().await?;
     }
-    scene.counted(&player, Outcome::Applied, 1)?;
-    scene.counted(&player, Outcome::Duplicate, 2)?;
+    player.counted(Outcome::Applied, 1)?;
+    player.counted(Outcome::Duplicate, 2)?;
     scene.stop(player).await?;
     ensure!(probe.calls_of(&id(1)) == 1, "the handler was called {} times", probe.calls_of(&id(1)));
     scene.each_once(ids(1..2)).await
@@ -53,8 +53,8 @@ async fn the_same_id_twice_in_one_batch<S: InboxStore>(scene: Scene<S>) -> Done 
     }
     let player = scene.start(scene.consumer(&probe).await?.set(|consumer| consumer.lanes(1))).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 21)?;
-    scene.counted(&player, Outcome::Duplicate, 1)?;
+    player.counted(Outcome::Applied, 21)?;
+    player.counted(Outcome::Duplicate, 1)?;
     scene.stop(player).await?;
     scene.each_once(ids(0..20).into_iter().chain(["twin".to_owned()])).await?;
     let effects = scene.ledger.effects().await?;
@@ -67,7 +67,7 @@ async fn a_rejection_is_committed_and_confirmed<S: InboxStore>(scene: Scene<S>) 
     let player = scene.start(scene.consumer(&probe).await?).await?;
     scene.send_ids(0..3).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Rejected, 3)?;
+    player.counted(Outcome::Rejected, 3)?;
     scene.stop(player).await?;
     scene.each_once(ids(0..3)).await?;
     scene.no_letters().await
@@ -78,8 +78,8 @@ async fn a_failure_comes_again_and_is_applied_once<S: InboxStore>(scene: Scene<S
     let player = scene.start(scene.consumer(&probe).await?.set(|consumer| consumer.max_batch(1))).await?;
     scene.send(message(&id(1))).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 1)?;
-    scene.counted(&player, Outcome::Retried, 2)?;
+    player.counted(Outcome::Applied, 1)?;
+    player.counted(Outcome::Retried, 2)?;
     scene.stop(player).await?;
     let calls = probe.calls();
     ensure!(calls.len() == 3, "{} calls", calls.len());

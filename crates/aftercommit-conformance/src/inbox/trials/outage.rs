@@ -38,8 +38,8 @@ async fn connections_cut_in_the_middle_of_a_stream<S: InboxStore>(scene: Scene<S
         }
     }
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 150)?;
-    scene.counted(&player, Outcome::Retried, 0)?;
+    player.counted(Outcome::Applied, 150)?;
+    player.counted(Outcome::Retried, 0)?;
     scene.stop(player).await?;
     scene.each_once(ids(0..150)).await?;
     scene.no_letters().await
@@ -63,8 +63,8 @@ async fn h18_a_stale_acker_sends_nothing_and_the_message_comes_again<S: InboxSto
     scene.until_ready(&player).await?;
     permits.add_permits(1);
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 1)?;
-    scene.counted(&player, Outcome::Duplicate, 1)?;
+    player.counted(Outcome::Applied, 1)?;
+    player.counted(Outcome::Duplicate, 1)?;
     let lost = player.tally.count(metric::SETTLED, "result=lost;");
     ensure!(lost == 1, "{lost} settlements were lost, not 1");
     scene.stop(player).await?;
@@ -106,7 +106,7 @@ async fn the_broker_goes_away_and_comes_back<S: InboxStore>(scene: Scene<S>) -> 
         scene.send_surely(message(&id(number))).await?;
     }
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Retried, 0)?;
+    player.counted(Outcome::Retried, 0)?;
     scene.stop(player).await?;
     scene.each_once(ids(0..40)).await
 }
@@ -129,8 +129,8 @@ async fn h26_a_database_away_pauses_and_cycles_nothing<S: InboxStore>(scene: Sce
     player.outage.end();
     scene.until_empty().await?;
     scene.until_ready(&player).await?;
-    scene.counted(&player, Outcome::Applied, 40)?;
-    scene.counted(&player, Outcome::Retried, 0)?;
+    player.counted(Outcome::Applied, 40)?;
+    player.counted(Outcome::Retried, 0)?;
     let redelivered = player.tally.count(metric::REDELIVERED, "");
     ensure!(redelivered == 0, "{redelivered} deliveries went round");
     ensure!(player.tally.count(metric::PAUSES, "") > 0, "no pause was counted");
@@ -158,7 +158,7 @@ async fn a_database_away_in_the_middle_of_a_stream<S: InboxStore>(scene: Scene<S
         }
     }
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Parked, 1)?;
+    player.counted(Outcome::Parked, 1)?;
     scene.stop(player).await?;
     let letter = scene.letters(1).await?.remove(0);
     ensure!(letter.id.as_deref() == Some(b"bad"), "parked was {:?}", letter.id);
@@ -198,8 +198,8 @@ async fn with_fault<S: InboxStore>(
     let player = scene.start(scene.consumer_of(Single(Arc::clone(&probe)), &script).await?).await?;
     scene.send(message(&id(1))).await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 1)?;
-    scene.counted(&player, Outcome::Retried, 0)?;
+    player.counted(Outcome::Applied, 1)?;
+    player.counted(Outcome::Retried, 0)?;
     scene.until_ready(&player).await?;
     scene.stop(player).await?;
     ensure!(scene.ledger.failures().await? == 0, "an attempt was spent");
@@ -217,7 +217,7 @@ async fn a_lost_settlement_makes_a_duplicate<S: InboxStore>(scene: Scene<S>) -> 
     scene.until_total(1).await?;
     scene.stage.cut().await?;
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Duplicate, 1)?;
+    player.counted(Outcome::Duplicate, 1)?;
     scene.stop(player).await?;
     scene.each_once(ids(1..3)).await
 }

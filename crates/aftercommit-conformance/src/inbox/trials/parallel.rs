@@ -62,7 +62,7 @@ async fn h04_two_consumers_of_one_event_each_apply_it_once<S: InboxStore>(scene:
         scene.within("a duplicate", known).await?;
     }
     for player in players {
-        scene.counted(&player, Outcome::Applied, 1)?;
+        player.counted(Outcome::Applied, 1)?;
         scene.stop(player).await?;
     }
     for name in names {
@@ -196,7 +196,7 @@ async fn h23_a_slow_message_holds_up_no_other<S: InboxStore>(scene: Scene<S>) ->
     let player = scene.start(cast).await?;
     scene.send_ids(0..30).await?;
     scene.until_total(1).await?;
-    scene.counted(&player, Outcome::Applied, 29)?;
+    player.counted(Outcome::Applied, 29)?;
     permits.add_permits(1);
     scene.until_empty().await?;
     scene.stop(player).await?;
@@ -214,8 +214,8 @@ async fn h23_settling_out_of_order_returns_only_the_open_one<S: InboxStore>(scen
     scene.stage.cut().await?;
     script.release();
     scene.until_empty().await?;
-    scene.counted(&player, Outcome::Applied, 20)?;
-    scene.counted(&player, Outcome::Duplicate, 1)?;
+    player.counted(Outcome::Applied, 20)?;
+    player.counted(Outcome::Duplicate, 1)?;
     scene.stop(player).await?;
     scene.each_once(ids(0..20)).await
 }

@@ -32,7 +32,7 @@ async fn in_the_middle_of_a_stream_nothing_is_lost<S: InboxStore>(scene: Scene<S
     scene.until_total(u64::try_from(200 - effects)?).await?;
     let second = scene.start(scene.consumer(&probe).await?).await?;
     scene.until_empty().await?;
-    scene.counted(&second, Outcome::Duplicate, 0)?;
+    second.counted(Outcome::Duplicate, 0)?;
     scene.stop(second).await?;
     ensure!(scene.ledger.failures().await? == 0, "a shutdown cost attempts");
     scene.each_once(ids(0..200)).await?;
@@ -180,8 +180,8 @@ async fn a_second_start_goes_on_where_the_first_ended<S: InboxStore>(scene: Scen
         scene.send_ids(round * 10..round * 10 + 10).await?;
         scene.send_ids(0..round * 10).await?;
         scene.until_empty().await?;
-        scene.counted(&player, Outcome::Applied, 10)?;
-        scene.counted(&player, Outcome::Duplicate, u64::try_from(round * 10)?)?;
+        player.counted(Outcome::Applied, 10)?;
+        player.counted(Outcome::Duplicate, u64::try_from(round * 10)?)?;
         scene.stop(player).await?;
     }
     scene.each_once(ids(0..40)).await
