@@ -97,15 +97,6 @@ fn a_broker_that_confirms_what_nobody_gets() {
 }
 
 #[test]
-fn a_broker_that_hands_out_more_than_was_asked_for() {
-    all_red(
-        Some(Broken::PrefetchUnbounded),
-        None,
-        &["outage::h26_a_database_away_pauses_and_cycles_nothing"],
-    );
-}
-
-#[test]
 fn a_broker_that_does_not_wait() {
     all_red(Some(Broken::AfterComesAtOnce), None, &["once::a_failure_comes_again_and_is_applied_once"]);
 }
