@@ -127,6 +127,43 @@ async fn a_role_without_rights_to_create_can_run() {
 }
 
 #[tokio::test]
+async fn a_right_that_is_missing_is_said_at_start() {
+    let stage = shared().await;
+    store(&stage, stage.options()).await;
+    let role = format!("poor_{}", std::process::id());
+    let grant = format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {{s}} TO {role}; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {{s}} TO {role}; \
+         REVOKE DELETE ON {{s}}.inbox_attempts FROM {role}"
+    );
+    stage.outside(&grant).await.unwrap();
+    let poor = stage.store_at(stage.server().username(&role), 2, stage.options()).await.unwrap();
+    let refused = poor.check().await;
+    poor.pool().close().await;
+    stage.outside(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.fault(), Fault::Schema);
+    assert!(refused.to_string().contains("GRANT DELETE ON"), "{refused}");
+    stage.strike().await.unwrap();
+}
+
+/// H01: by our own migration, whatever the database's default is.
+#[tokio::test]
+async fn keys_are_compared_by_bytes_in_every_database() {
+    let stage = shared().await;
+    store(&stage, stage.options()).await;
+    let sql = "SELECT count(*) FROM information_schema.columns WHERE table_schema = $1 \
+        AND column_name IN ('consumer_name', 'message_id') AND collation_name = 'C'";
+    let keys: i64 = sqlx::query_scalar(sql)
+        .bind(stage.schema())
+        .fetch_one(&mut stage.look().await.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(keys, 4);
+    stage.strike().await.unwrap();
+}
+
+#[tokio::test]
 async fn unnamed_statements_do_the_same() {
     let stage = shared().await;
     let store = store(&stage, stage.options().named_statements(false)).await;

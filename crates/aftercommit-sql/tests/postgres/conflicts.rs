@@ -35,6 +35,25 @@ async fn a_serialization_failure_at_commit_is_a_conflict() {
     stage.strike().await.unwrap();
 }
 
+/// Counters are counted whatever isolation the application prefers.
+#[tokio::test]
+async fn counting_has_no_conflicts_where_everything_is_serializable() {
+    let stage = shared().await;
+    let serializable = stage.server().options([("default_transaction_isolation", "serializable")]);
+    let store = store_at(&stage, serializable, stage.options()).await;
+    let lane = async || {
+        let mut session = store.open().await.unwrap();
+        for _ in 0..50 {
+            session.record_failure(&billing(), &id("1"), "x").await.unwrap();
+            session.record_start(&billing(), &id("1")).await.unwrap();
+        }
+    };
+    tokio::join!(lane(), lane(), lane());
+    let rows = stage.attempts().await.unwrap();
+    assert_eq!((rows[0].failures, rows[0].starts), (150, 150));
+    stage.strike().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_deadlock_of_handlers_is_a_conflict_of_one() {
     let stage = shared().await;

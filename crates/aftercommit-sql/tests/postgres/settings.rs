@@ -1,12 +1,12 @@
 //! Settings under which a COMMIT can vanish, and servers that take no writes.
 
 use aftercommit_conformance::store::StoreStage;
-use aftercommit_inbox::{Fault, InboxStore};
+use aftercommit_inbox::{Fault, InboxStore, Session};
 use aftercommit_sql::PgInboxOptions;
 use xtask::services::postgres::{Node, NodeOptions, Shutdown};
 
-use super::stage::postgres::Stage;
-use super::{goes_on, shared, store, store_at};
+use super::stage::postgres::{Stage, claimed};
+use super::{billing, goes_on, id, shared, store, store_at};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_forget_commits_are_refused_by_name() {
@@ -33,6 +33,26 @@ async fn servers_that_forget_commits_are_refused_by_name() {
     node.configure(NodeOptions { extra_config: "synchronous_commit = local" });
     node.restart(Shutdown::Fast).unwrap();
     stage.store(3).await.unwrap().check().await.unwrap();
+}
+
+/// `local` is as durable as `on` until somebody waits for standbys.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_lowers_durability_is_found() {
+    let mut node = Node::start(NodeOptions::default()).unwrap();
+    let stage = Stage::new(&node.url()).await.unwrap();
+    store(&stage, stage.options()).await;
+    for (standbys, proved) in [("", true), ("elsewhere", false)] {
+        // No COMMIT is sent here: with a standby that is not there it would wait for ever.
+        let line = format!("synchronous_standby_names = '{standbys}'");
+        node.configure(NodeOptions { extra_config: &line });
+        node.restart(Shutdown::Fast).unwrap();
+        let store = stage.store(3).await.unwrap();
+        let mut session = claimed(&store, "1").await.unwrap();
+        sqlx::raw_sql("SET LOCAL synchronous_commit = local").execute(session.connection()).await.unwrap();
+        let proof = session.prove(&billing(), &[&id("1")]).await.map_err(|error| error.fault());
+        assert_eq!(proof, if proved { Ok(()) } else { Err(Fault::Aborted) });
+        session.rollback().await.unwrap();
+    }
 }
 
 #[tokio::test]
