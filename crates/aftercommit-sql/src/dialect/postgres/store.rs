@@ -85,13 +85,10 @@ impl PgInbox {
     /// # Cancel safety
     /// A dropped future has done all or nothing.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut conn = self.acquire().await?;
-        let result = migrate::run(&mut conn, &self.0.options).await;
-        if result.is_err() {
-            // Perhaps inside a transaction.
-            drop(conn.detach());
-        }
-        result
+        // Taken out of the pool, so that neither an error nor a dropped future gives it back inside a
+        // transaction.
+        let mut conn = self.acquire().await?.detach();
+        migrate::run(&mut conn, &self.0.options).await
     }
 
     /// The pool.
