@@ -10,7 +10,7 @@ aftercommit-bench inbox [OPTIONS]      the inbox on RabbitMQ and PostgreSQL, our
 
   --cells A,B         one, batch, set, duplicates, latency, growth, memory (all)
   --rounds N          rounds, product and yardstick taking turns (5)
-  --messages N        messages a round of the slowest loop, others get more in proportion (8000)
+  --messages N        messages a run of the slowest loop, others get more in proportion (6000)
   --memory-messages N messages that wait in the memory cell (200000)
   --prefetch N        unsettled messages at most (twice connections × batch)
   --json              the report as JSON
@@ -65,7 +65,7 @@ pub struct Options {
     pub cells: Vec<Cell>,
     /// How often product and yardstick take turns.
     pub rounds: usize,
-    /// Messages a round of the slowest loop.
+    /// Messages a run of the slowest loop.
     pub messages: u32,
     /// Messages that wait in the memory cell.
     pub memory_messages: u32,
@@ -84,7 +84,7 @@ impl Default for Options {
         Self {
             cells: Cell::ALL.map(|(_, cell)| cell).to_vec(),
             rounds: 5,
-            messages: 8_000,
+            messages: 6_000,
             memory_messages: 200_000,
             prefetch: None,
             json: false,

@@ -111,7 +111,8 @@ impl Started {
     }
 }
 
-/// Product and yardstick take turns; who begins alternates, so that a drift of the machine hits both.
+/// Product and yardstick take turns, in each round both ways around, so that a drift of the machine
+/// hits both.
 pub(crate) async fn duel(
     place: &Place,
     rounds: usize,
@@ -119,23 +120,39 @@ pub(crate) async fn duel(
     [ours, yardstick]: [Side; 2],
 ) -> Result<Vec<[Run; 2]>> {
     let mut runs = Vec::with_capacity(rounds);
-    for round in 0..rounds {
-        let pair = if round % 2 == 0 {
-            let first = ours.run(place).await?;
-            [first, yardstick.run(place).await?]
-        } else {
-            let first = yardstick.run(place).await?;
-            [ours.run(place).await?, first]
-        };
-        let [a, b] = pair.map(|run| run.rate);
-        eprintln!(
-            "{title}: round {} of {rounds}: {a:.0}/s ÷ {b:.0}/s = {:.2}; processor {:.0} µs ÷ {:.0} µs a message",
-            round + 1,
-            a / b,
-            pair[0].cpu,
-            pair[1].cpu
-        );
+    for round in 1..=rounds {
+        let first = [ours.run(place).await?, yardstick.run(place).await?];
+        let [b, a] = [yardstick.run(place).await?, ours.run(place).await?];
+        let pair = [first[0].and(a), first[1].and(b)];
+        tell(title, round, rounds, pair);
         runs.push(pair);
     }
     Ok(runs)
+}
+
+pub(crate) fn tell(title: &str, round: usize, rounds: usize, [a, b]: [Run; 2]) {
+    eprintln!(
+        "{title}: round {round} of {rounds}: {:.0}/s ÷ {:.0}/s = {:.2}; processor {:.0} µs ÷ {:.0} µs a message",
+        a.rate,
+        b.rate,
+        a.rate / b.rate,
+        a.cpu,
+        b.cpu
+    );
+}
+
+impl Run {
+    /// Two runs of as many messages as one.
+    fn and(self, other: Self) -> Self {
+        Self {
+            rate: 2.0 / (1.0 / self.rate + 1.0 / other.rate),
+            messages: self.messages + other.messages,
+            cpu: f64::midpoint(self.cpu, other.cpu),
+            counted: Counted {
+                commits: self.counted.commits + other.counted.commits,
+                wal_bytes: self.counted.wal_bytes + other.counted.wal_bytes,
+                left: self.counted.left + other.counted.left,
+            },
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::options::Options;
 use crate::place::Place;
 use crate::raw::{Safety, Shape};
 use crate::report::{Figure, Row};
-use crate::rounds::{Run, Side, Who, duel};
+use crate::rounds::{Run, Side, Who, duel, tell};
 
 const CONNECTIONS: usize = 4;
 const BATCH: usize = 100;
@@ -54,14 +54,13 @@ pub(super) async fn duplicates(place: &Place, options: &Options) -> Result<Row> 
     let shape = shape(options, CONNECTIONS, BATCH)?;
     let side = Side { who: Who::Product, shape, messages: options.messages * 3 };
     let mut runs = Vec::with_capacity(options.rounds);
-    for round in 0..options.rounds {
+    for round in 1..=options.rounds {
         let mut arena = Arena::open(place).await?;
         side.declare(&arena).await?;
         let (fresh, _) = side.fill_and_drain(&mut arena).await?;
         let (again, more) = side.fill_and_drain(&mut arena).await?;
         arena.close(more).await?;
-        let (a, b) = (again.rate, fresh.rate);
-        eprintln!("{title}: round {} of {}: {a:.0}/s ÷ {b:.0}/s = {:.2}", round + 1, options.rounds, a / b);
+        tell(title, round, options.rounds, [again, fresh]);
         runs.push([again, fresh]);
     }
     Ok(row(title, &runs, None, Some(1.0)))

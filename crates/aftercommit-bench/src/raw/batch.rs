@@ -64,9 +64,9 @@ impl Safety {
         if self == Self::None {
             return Ok(());
         }
-        let (begun, held, synchronous): (bool, i64, String) =
+        let (begun, missing, vanishing): (bool, i64, bool) =
             sqlx::query_as(PROVE).bind(CONSUMER).bind(ids).fetch_one(database).await?;
-        if !begun || usize::try_from(held) != Ok(ids.len()) || synchronous == "off" {
+        if !begun || missing != 0 || vanishing {
             return Err(Error::new("the transaction is not what it was"));
         }
         Ok(())

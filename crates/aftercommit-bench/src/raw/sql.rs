@@ -29,10 +29,14 @@ pub(super) const EFFECT: &str = "INSERT INTO effects (message_id, body) VALUES (
 pub(super) const EFFECTS: &str =
     "INSERT INTO effects (message_id, body) SELECT * FROM unnest($1::text[], $2::bytea[])";
 
-pub(super) const PROVE: &str = "SELECT coalesce(current_setting('aftercommit.begun', true), '') = 'on', \
-    (SELECT count((SELECT 1 FROM inbox_messages AS m WHERE m.consumer_name = $1 AND m.message_id = given.id \
-    AND m.xmin = pg_current_xact_id_if_assigned()::xid)) FROM unnest($2::text[]) AS given (id)), \
-    current_setting('synchronous_commit')";
+pub(super) const PROVE: &str = "WITH again AS ( \
+    INSERT INTO inbox_messages (consumer_name, message_id) SELECT $1, id FROM unnest($2::text[]) AS given (id) \
+    WHERE current_setting('aftercommit.begun', true) = 'on' \
+    ON CONFLICT (consumer_name, message_id) DO NOTHING RETURNING 1) \
+    SELECT coalesce(current_setting('aftercommit.begun', true), '') = 'on', \
+    (SELECT count(*) FROM again), \
+    current_setting('synchronous_commit') = 'off' OR \
+    current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> ''";
 
 impl Safety {
     pub(super) const fn begin(self) -> &'static str {
@@ -40,5 +44,24 @@ impl Safety {
             Self::Full => BEGIN,
             Self::None => "BEGIN",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same SQL on both sides is what makes a ratio mean something: when the product's changes,
+    /// this file follows.
+    #[test]
+    fn the_statements_are_the_products() {
+        let text = include_str!("../../../aftercommit-sql/src/dialect/postgres/statements.rs");
+        let product = text.replace("{messages}", "inbox_messages").replace('\\', " ");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for statement in [CLAIM, PROVE] {
+            assert!(words(&product).contains(&words(statement)), "the product has another {statement}");
+        }
+        let settings = |text: &str| text.matches("SET LOCAL").count();
+        assert_eq!(settings(BEGIN), settings(text), "the product sets something else at BEGIN");
     }
 }
