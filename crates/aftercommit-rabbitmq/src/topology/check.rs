@@ -26,16 +26,28 @@ pub(crate) async fn check(
         findings.push(unseen(subscription));
         return Ok(findings);
     }
+    let source = subscription.source.clone();
     let (config, subscription) = (Arc::clone(config), subscription.clone());
     let looking = tokio::task::spawn_blocking(move || inspection::inspect(&config, &subscription, major));
     match looking.await {
-        Ok(seen) => findings.extend(seen?),
+        Ok(Ok(seen)) => findings.extend(seen),
+        // What is seen over AMQP still counts: statistics that are down must stop no consumer.
+        Ok(Err(error @ BrokerError::Unreachable { .. })) => findings.push(unasked(&source, &error)),
+        Ok(Err(error)) => return Err(error),
         Err(error) => {
             let action = "look at the topology";
             return Err(BrokerError::Backend { product: PRODUCT, action, source: Box::new(error) });
         }
     }
     Ok(findings)
+}
+
+fn unasked(source: &str, error: &BrokerError) -> Finding {
+    Finding::warn(
+        format!("queue {source}"),
+        format!("its bindings, arguments and policies could not be asked for now: {error}"),
+        "see to the management API; the check is made again while the consumer runs",
+    )
 }
 
 fn unseen(subscription: &Subscription) -> Finding {

@@ -93,6 +93,22 @@ async fn without_the_management_api_the_check_says_what_it_cannot_see() {
 }
 
 #[tokio::test]
+async fn a_management_api_that_is_down_is_said_and_stops_nobody() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("http://guest:guest@{}", taken.local_addr().unwrap());
+    drop(taken);
+    let config = Config::new(&xtask::services::rabbitmq::url().unwrap()).unwrap();
+    let broker = broker(config.with_management(&nobody).unwrap()).await;
+    let subscription = Subscription::new("tester", unique("unasked")).unwrap();
+    let _queue = Queue::of(broker.clone(), subscription.clone());
+    broker.declare(&subscription).await.unwrap();
+    let findings = broker.check(&subscription).await.unwrap();
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.severity, Severity::Warn);
+    assert!(finding.what.contains("could not be asked"), "{finding}");
+}
+
+#[tokio::test]
 async fn a_queue_that_exists_with_other_settings_is_an_error_with_the_brokers_words() {
     let broker = broker(config()).await;
     let subscription = Subscription::new("tester", unique("other")).unwrap();
