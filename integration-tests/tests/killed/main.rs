@@ -45,7 +45,8 @@ async fn after_the_commit_before_the_settlement() {
 #[tokio::test]
 async fn after_the_settlement() {
     let found = killed("after-ack").await;
-    assert!(found.effects >= 2, "{} effects", found.effects);
+    // One of the two settlements may be that of the poison, whose letter was confirmed: it has no effect.
+    assert!(found.effects >= 1, "{} effects", found.effects);
 }
 
 #[tokio::test]
