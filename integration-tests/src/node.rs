@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use xtask::services::{postgres, rabbitmq};
 
+use crate::until::{PATIENCE, until};
+
 /// A private server that can be used from async code.
 #[derive(Debug)]
 pub struct Private<N>(Arc<N>);
@@ -39,6 +41,41 @@ impl<N: Send + Sync + 'static> Private<N> {
     ) -> T {
         let node = self.clone();
         blocking(move || what(&node)).await
+    }
+}
+
+impl Private<rabbitmq::Node> {
+    /// Messages of a queue right now, unsettled ones with them; `None` when it cannot be told.
+    ///
+    /// # Panics
+    ///
+    /// When there is no Erlang.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn depth(&self, queue: &str) -> Option<u64> {
+        let queue = queue.to_owned();
+        self.does(move |node| Ok(node.depths()?.of(&queue).ok())).await.map(rabbitmq::Depth::total)
+    }
+
+    /// Waits until nothing is left in a queue, unsettled messages with it.
+    ///
+    /// # Panics
+    ///
+    /// When that is not so in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn empties(&self, queue: &str) {
+        until(&format!("{queue} is empty"), PATIENCE, || async {
+            match self.depth(queue).await {
+                Some(0) => Ok(()),
+                found => Err(format!("{found:?} messages are there")),
+            }
+        })
+        .await;
     }
 }
 

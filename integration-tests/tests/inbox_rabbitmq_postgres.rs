@@ -1,8 +1,6 @@
 //! The inbox suite on RabbitMQ, quorum and classic queues, with Postgres.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
-#[path = "../../crates/aftercommit-rabbitmq/tests/conformance/depth.rs"]
-mod depth;
 #[path = "../../crates/aftercommit-rabbitmq/tests/conformance/server.rs"]
 mod server;
 #[path = "../../crates/aftercommit-rabbitmq/tests/conformance/stage.rs"]

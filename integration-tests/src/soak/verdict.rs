@@ -1,6 +1,6 @@
 //! What must hold when the faults are over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -22,16 +22,16 @@ pub(super) async fn holds(world: &World, fleet: &Fleet, load: &Load) {
     drains(world, fleet, applied.len()).await;
     world.db.has_one_effect_each(&applied, PATIENCE).await;
     println!("soak: all applied after {:.1?}", start.elapsed());
-    until("nothing is left in the queues", PATIENCE, || async {
-        fleet.mend().await;
-        let depths = world.depths().await;
-        if QUEUES.iter().all(|name| depths.get(*name) == Some(&0)) {
-            Ok(())
-        } else {
-            Err(format!("{depths:?}"))
-        }
-    })
-    .await;
+    for queue in QUEUES {
+        until(&format!("{queue} is empty"), PATIENCE, || async {
+            fleet.mend().await;
+            match world.rabbitmq.depth(queue).await {
+                Some(0) => Ok(()),
+                found => Err(format!("{found:?} messages are there")),
+            }
+        })
+        .await;
+    }
     println!("soak: the queues are empty after {:.1?}", start.elapsed());
     fleet.stop().await;
     // Nothing was applied twice on the last metres either.
@@ -40,10 +40,9 @@ pub(super) async fn holds(world: &World, fleet: &Fleet, load: &Load) {
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     assert_eq!(world.db.number(deadlocks).await, 0, "deadlocks since the last crash");
 
-    let depths = world.depths().await;
     let wanted: BTreeSet<_> = load.ids(true).collect();
     for queue in &world.queues {
-        let parked = letters(queue, &depths).await;
+        let parked = letters(world, queue).await;
         let missing: Vec<_> = wanted.difference(&parked).take(5).collect();
         let strange: Vec<_> = parked.difference(&wanted).take(5).collect();
         let name = &queue.subscription.source;
@@ -73,13 +72,14 @@ async fn drains(world: &World, fleet: &Fleet, wanted: usize) {
 }
 
 /// The ids of the dead letters, of which there may be copies.
-async fn letters(queue: &Queue, depths: &BTreeMap<String, usize>) -> BTreeSet<String> {
+async fn letters(world: &World, queue: &Queue) -> BTreeSet<String> {
     let subscription = queue.subscription.clone().with_prefetch(u16::MAX).expect("not zero");
     let name = queue.broker.dead_letter(&subscription).routing_key;
     let mut source = queue.broker.dead_letters(&subscription).await.expect("the dead letters");
     // Unsettled, they stay where they are.
     let mut seen = Vec::new();
-    while seen.len() < depths[&name] {
+    let depth = world.rabbitmq.depth(&name).await.expect("a queue of dead letters");
+    while (seen.len() as u64) < depth {
         let batch = timeout(Duration::from_secs(10), source.recv(usize::MAX)).await;
         seen.extend(batch.expect("all letters come").expect("a batch"));
     }

@@ -1,6 +1,5 @@
 //! The servers, and the proxies before them.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -70,15 +69,5 @@ impl World {
         };
         let count = timeout(Duration::from_secs(2), asking).await.ok()?.ok()?;
         usize::try_from(count).ok()
-    }
-
-    /// Ready and unacknowledged messages of each queue, as the broker itself says.
-    pub(super) async fn depths(&self) -> BTreeMap<String, usize> {
-        let table = self.rabbitmq.does(|node| node.ctl(&["-q", "list_queues", "name", "messages"])).await;
-        let row = |line: &str| {
-            let (name, messages) = line.split_once('\t')?;
-            Some((name.to_owned(), messages.parse().ok()?))
-        };
-        table.lines().filter_map(row).collect()
     }
 }

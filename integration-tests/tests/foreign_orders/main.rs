@@ -58,7 +58,7 @@ async fn ten_thousand_foreign_orders_are_applied_once_over_two_restarts() {
     let wanted = Manifest::read(&orders).and(&Manifest::read(&raw));
     wanted.save(file("all.json"));
     warehouse::has_each_once(&db, &wanted).await;
-    has_messages(&node, ORDERS, 0).await;
+    node.empties(ORDERS).await;
     assert!(running.health().is_ready(), "{:?}", running.health().not_ready());
     // Forgetting follows the settlement.
     until("attempts of parked messages are forgotten", PATIENCE, || async {
@@ -70,7 +70,7 @@ async fn ten_thousand_foreign_orders_are_applied_once_over_two_restarts() {
     .await;
     running.shut_down();
     running.ended().await.unwrap();
-    has_messages(&node, ORDERS, 0).await;
+    node.empties(ORDERS).await;
     db.nothing_is_idle_in_a_transaction().await;
 
     let outcome = |name| counted.of(CONSUMER, metric::MESSAGES, name);
@@ -100,15 +100,4 @@ async fn restart(node: &Private<Node>, health: &Health, kill: bool) {
     assert!(health.is_alive(), "an outage heals by itself");
     node.does(|node| node.start_again()).await;
     until_true("the consumer is ready again", PATIENCE, || health.is_ready()).await;
-}
-
-/// Ready and unacknowledged together, as the broker itself says.
-async fn has_messages(node: &Private<Node>, queue: &str, wanted: u64) {
-    until(&format!("{wanted} messages in {queue}"), PATIENCE, || async {
-        let table = node.does(|node| node.ctl(&["-q", "list_queues", "name", "messages"])).await;
-        let line = table.lines().find(|line| line.split_whitespace().next() == Some(queue));
-        let found = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-        if found == Some(wanted) { Ok(()) } else { Err(table) }
-    })
-    .await;
 }

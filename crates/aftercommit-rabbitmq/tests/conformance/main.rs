@@ -1,7 +1,6 @@
 //! The broker suite on a private RabbitMQ node, for both types of queues.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
-mod depth;
 mod server;
 mod stage;
 

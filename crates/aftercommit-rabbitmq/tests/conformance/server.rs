@@ -5,13 +5,11 @@ use std::sync::OnceLock;
 
 use aftercommit_core::BoxError;
 use tokio::task::spawn_blocking;
-use xtask::services::rabbitmq::{Node, NodeOptions};
-
-use crate::depth::Probe;
+use xtask::services::rabbitmq::{Depths, Node, NodeOptions};
 
 pub(crate) struct Server {
     node: Node,
-    probe: Probe,
+    depths: Depths,
 }
 
 /// Often, so that new policies show soon.
@@ -25,16 +23,15 @@ impl Server {
             let node = Node::start(NodeOptions { extra_config: CONFIG }).map_err(|error| {
                 format!("no private RabbitMQ node: {error}; `cargo xtask setup` installs RabbitMQ")
             })?;
-            let probe =
-                Probe::start(node.pid().ok_or("the node has no process")?).map_err(|e| e.to_string())?;
-            Ok(Self { node, probe })
+            let depths = node.depths().map_err(|error| error.to_string())?;
+            Ok(Self { node, depths })
         };
         spawn_blocking(move || SERVER.get_or_init(start).as_ref().map_err(|error| error.clone().into()))
             .await?
     }
 
-    pub(crate) const fn probe(&self) -> &Probe {
-        &self.probe
+    pub(crate) const fn depths(&self) -> &Depths {
+        &self.depths
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -86,7 +86,8 @@ impl Stage for RabbitStage {
 
     async fn depth(&self, subscription: &Subscription) -> Result<Depth, BoxError> {
         let (server, queue) = (self.server, subscription.source.clone());
-        spawn_blocking(move || server.probe().depth(&queue)).await?
+        let depth = spawn_blocking(move || server.depths().of(&queue)).await??;
+        Ok(Depth { ready: depth.ready, unsettled: depth.unsettled })
     }
 
     fn publish_deadline(&self) -> Duration {

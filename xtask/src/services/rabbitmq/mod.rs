@@ -1,10 +1,12 @@
 //! RabbitMQ: the shared server, and private nodes.
 
+mod depths;
 mod node;
 mod probe;
 mod server;
 mod shared;
 
+pub use depths::{Depth, Depths};
 pub use node::{Node, NodeOptions};
 pub use shared::{Shared, management_url, url};
 

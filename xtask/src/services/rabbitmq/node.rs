@@ -1,5 +1,6 @@
 use rustix::process::Signal;
 
+use super::depths::Depths;
 use super::server::{Ports, Server};
 use super::{amqp_url_at, management_url_at};
 use crate::error::Result;
@@ -106,5 +107,14 @@ impl Node {
     /// What it printed, when it fails.
     pub fn ctl(&self, args: &[&str]) -> Result<String> {
         self.server.ctl(args)
+    }
+
+    /// A way to see what is in the queues.
+    ///
+    /// # Errors
+    ///
+    /// When there is no Erlang.
+    pub fn depths(&self) -> Result<Depths> {
+        Depths::of_node(&self.server)
     }
 }

@@ -151,7 +151,8 @@ impl Server {
         )
     }
 
-    fn environment(&self, command: &mut Command) {
+    /// What the node and all its tools share.
+    pub(crate) fn environment(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign(name.as_encoded_bytes())) {
             command.env_remove(name);
         }
