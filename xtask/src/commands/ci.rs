@@ -4,6 +4,7 @@ use std::time::Instant;
 use xtask::{Error, Result};
 
 use super::cargo::{cargo, output};
+use super::failures::Failures;
 use super::totals::Totals;
 use super::{direction, facade, metadata, testing};
 
@@ -92,11 +93,12 @@ impl Steps {
     fn tests(&mut self) {
         println!("ci: tests");
         let start = Instant::now();
-        let totals = testing::test(&[]).unwrap_or_else(|e| {
+        let (totals, failures) = testing::test(&[]).unwrap_or_else(|e| {
             println!("{e}");
-            Totals::one(false)
+            (Totals::one(false), Failures::default())
         });
-        println!("ci: {:40} {totals} {:6.1} s", "tests", start.elapsed().as_secs_f64());
+        print!("{failures}");
+        println!("ci: {:40} {totals}, {:.1} s", "tests", start.elapsed().as_secs_f64());
         if !totals.is_good() {
             self.failures.push("tests".to_owned());
         }
@@ -107,7 +109,7 @@ impl Steps {
         for failure in &self.failures {
             println!("ci: FAILED: {failure}");
         }
-        println!("{}", self.totals);
+        self.totals.close();
         self.failures.is_empty()
     }
 }

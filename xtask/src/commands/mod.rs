@@ -4,6 +4,7 @@ mod cargo;
 mod ci;
 mod direction;
 mod facade;
+mod failures;
 mod help;
 mod metadata;
 mod run;

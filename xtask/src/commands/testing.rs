@@ -4,20 +4,22 @@ use std::process::{Command, Stdio};
 use xtask::{Error, Result};
 
 use super::cargo::{cargo, could_not_start};
+use super::failures::Failures;
 use super::totals::Totals;
 use super::{servers, setup};
 
 /// `cargo xtask test [ARGS...]`
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     setup::run(&[])?;
-    let totals = test(args)?;
+    let (totals, failures) = test(args)?;
     println!("servers started here stay up: `cargo xtask services down` stops them");
-    println!("{totals}");
+    print!("{failures}");
+    totals.close();
     Ok(totals.is_good())
 }
 
-/// Starts the servers and runs the tests; how many passed and failed over all test binaries.
-pub(crate) fn test(args: &[String]) -> Result<Totals> {
+/// Starts the servers and runs the tests; how many passed and failed over all test binaries, and what failures said.
+pub(crate) fn test(args: &[String]) -> Result<(Totals, Failures)> {
     let mut command = cargo(&["test", "--no-fail-fast", "--all-features"]);
     // Cargo would silently test everything when both are given.
     if !names_packages(args) {
@@ -33,15 +35,16 @@ fn names_packages(args: &[String]) -> bool {
     for_cargo.into_iter().any(|arg| arg.starts_with("-p") || arg.starts_with("--package"))
 }
 
-fn count(command: &mut Command) -> Result<Totals> {
+fn count(command: &mut Command) -> Result<(Totals, Failures)> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| could_not_start(command, &e))?;
-    let mut totals = Totals::default();
+    let (mut totals, mut failures) = (Totals::default(), Failures::default());
     if let Some(out) = child.stdout.take() {
         for line in BufReader::new(out).split(b'\n') {
             let line = line.map_err(|e| Error::new(format!("reading the tests' output: {e}")))?;
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             totals += Totals::of_line(&line).unwrap_or_default();
+            failures.read(&line);
         }
     }
     let status = child.wait().map_err(|e| Error::new(format!("waiting for cargo test: {e}")))?;
@@ -51,7 +54,7 @@ fn count(command: &mut Command) -> Result<Totals> {
         );
         totals += Totals::one(false);
     }
-    Ok(totals)
+    Ok((totals, failures))
 }
 
 #[cfg(test)]
@@ -71,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_run_that_dies_without_a_failed_test_counts_as_failed() {
-        let totals = |script: &str| count(Command::new("sh").args(["-c", script])).unwrap();
+        let totals = |script: &str| count(Command::new("sh").args(["-c", script])).unwrap().0;
         let passed = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'";
         assert_eq!(totals(passed), Totals { passed: 2, failed: 0, skipped: 0 });
         assert_eq!(totals(&format!("{passed}; exit 101")), Totals { passed: 2, failed: 1, skipped: 0 });

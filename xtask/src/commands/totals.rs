@@ -30,6 +30,17 @@ impl Totals {
         }
     }
 
+    /// Prints the last line of a run.
+    pub(crate) fn close(self) {
+        if self.skipped > 0 {
+            println!(
+                "{} tests are about what a product declares not to have: each says so above",
+                self.skipped
+            );
+        }
+        println!("{self}");
+    }
+
     pub(crate) const fn is_good(self) -> bool {
         self.failed == 0 && self.passed > 0
     }
@@ -45,8 +56,7 @@ impl AddAssign for Totals {
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
-        if self.skipped > 0 { write!(f, ", {} skipped", self.skipped) } else { Ok(()) }
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
     }
 }
 
