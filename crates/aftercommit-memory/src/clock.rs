@@ -1,11 +1,11 @@
-//! Virtual time.
+//! The broker's time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::shared::Shared;
 
-/// The broker's clock. It stands still until somebody moves it.
+/// The broker's clock. With [`Time::Virtual`](crate::Time::Virtual) it stands still until somebody moves it.
 #[derive(Clone, Debug)]
 pub struct Clock {
     shared: Arc<Shared>,

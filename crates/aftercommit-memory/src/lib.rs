@@ -1,6 +1,7 @@
 //! The reference broker of aftercommit: the contracts of `aftercommit-core` in memory.
 //!
-//! - Time is virtual: nothing waits for the wall clock, [`Clock::advance`] moves it.
+//! - Time is virtual, unless [`Settings::time`] says otherwise: nothing waits for the wall clock, [`Clock::advance`]
+//!   moves it.
 //! - Everything can be seen from outside: [`MemoryBroker::depth`], [`MemoryBroker::events`].
 //! - Everything that happens to real brokers can be made to happen:
 //!   [`cut_connections`](MemoryBroker::cut_connections), [`take_down`](MemoryBroker::take_down),
@@ -32,4 +33,4 @@ pub use broker::{MemoryBroker, connect};
 pub use clock::Clock;
 pub use event::{Event, Position};
 pub use queue::{Depth, Limit, Overflow};
-pub use settings::Settings;
+pub use settings::{Settings, Time};

@@ -45,7 +45,7 @@ impl MemoryPublisher {
         };
         let mut answer = Some(answer);
         self.shared
-            .until(|state| {
+            .until_or_at(deadline, |state| {
                 if state.connected(self.connection) != epoch {
                     return Some(Answer::None("the connection ended"));
                 }

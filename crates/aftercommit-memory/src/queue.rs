@@ -92,6 +92,11 @@ impl Queue {
         }
     }
 
+    /// What is kept until it is due.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &(Duration, Position)> {
+        self.waiting.iter()
+    }
+
     pub(crate) fn promote(&mut self, now: Duration) {
         while let Some(&(due, position)) = self.waiting.first()
             && due <= now

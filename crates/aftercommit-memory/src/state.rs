@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aftercommit_core::Signal;
+use tokio::time::Instant;
 
 use crate::broken::Broken;
 use crate::event::{Event, Position};
 use crate::queue::Queue;
-use crate::settings::Settings;
+use crate::settings::{Settings, Time};
 use crate::subscriber::Subscriber;
 
 /// A route from an exchange into a queue. `#` as key matches every routing key.
@@ -30,6 +31,8 @@ pub(crate) struct State {
     pub(crate) settings: Settings,
     pub(crate) broken: BTreeSet<Broken>,
     pub(crate) now: Duration,
+    /// When the world's clock was last looked at; [`Time::Virtual`] never does.
+    looked: Option<Instant>,
     pub(crate) queues: BTreeMap<String, Queue>,
     pub(crate) exchanges: BTreeMap<String, Vec<Route>>,
     pub(crate) subscribers: BTreeMap<u64, Subscriber>,
@@ -44,11 +47,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) const fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let looked = (settings.time == Time::Real).then(Instant::now);
         Self {
             settings,
             broken: BTreeSet::new(),
             now: Duration::ZERO,
+            looked,
             queues: BTreeMap::new(),
             exchanges: BTreeMap::new(),
             subscribers: BTreeMap::new(),
@@ -60,6 +65,24 @@ impl State {
             events: Vec::new(),
             last: 0,
         }
+    }
+
+    pub(crate) fn look_at_the_clock(&mut self) {
+        if let Some(looked) = &mut self.looked {
+            let now = Instant::now();
+            self.now += now.saturating_duration_since(*looked);
+            *looked = now;
+        }
+    }
+
+    /// How long until something becomes due, the deadline with it. What is due already waits for a change, not for time.
+    pub(crate) fn real_time_until_next(&self, deadline: Duration) -> Option<Duration> {
+        self.looked?;
+        let held = self.subscribers.values().flat_map(|subscriber| subscriber.held.iter());
+        let waiting = self.queues.values().flat_map(Queue::waiting);
+        let due = held.chain(waiting).map(|(due, _)| *due).chain([deadline]);
+        let next = due.filter(|due| *due > self.now).min()?;
+        (next < Duration::MAX).then(|| next.saturating_sub(self.now))
     }
 
     pub(crate) fn is(&self, broken: Broken) -> bool {

@@ -74,7 +74,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Broker>, ConnectError> {
             Ok(aftercommit_rabbitmq::connect(config).await?)
         }
         #[cfg(feature = "memory")]
-        "memory" => Ok(Arc::new(aftercommit_memory::MemoryBroker::new())),
+        "memory" => {
+            let settings =
+                aftercommit_memory::Settings { time: aftercommit_memory::Time::Real, ..Default::default() };
+            Ok(Arc::new(aftercommit_memory::connect(settings).await?))
+        }
         _ => Err(ConnectError::NotCompiled { product: product.name, feature: product.feature }),
     }
 }
