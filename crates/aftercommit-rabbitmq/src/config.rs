@@ -82,7 +82,8 @@ impl Config {
     ///
     /// Query keys: `heartbeat` (seconds), `connection_timeout` (milliseconds), `auth_mechanism`
     /// (`plain`, `external`), `cacertfile`, `certfile`, `keyfile`, `connection_name`, `queue_type`
-    /// (`quorum`, `classic`). Any other key is an error.
+    /// (`quorum`, `classic`), `management` (as [`with_management`](Self::with_management),
+    /// percent-encoded). Any other key is an error.
     ///
     /// # Errors
     /// [`ConfigError`] when the URL cannot be understood; its text never contains the URL.

@@ -21,11 +21,15 @@ fn user_and_password_are_decoded() {
 #[test]
 fn query_keys_are_known_or_refused() {
     let url = "amqps://h?heartbeat=7&connection_timeout=1500&auth_mechanism=EXTERNAL&cacertfile=/ca.pem\
-               &certfile=/c.pem&keyfile=/k.pem&connection_name=x&queue_type=classic";
+               &certfile=/c.pem&keyfile=/k.pem&connection_name=x&queue_type=classic\
+               &management=http%3A%2F%2Fops%3Asecret%40m%3A15672%2F";
     let config = Config::new(url).unwrap();
     assert_eq!(config.heartbeat, Duration::from_secs(7));
     assert_eq!(config.connect_timeout, Duration::from_millis(1500));
     assert_eq!((config.sasl, config.queue_type), (Sasl::External, QueueType::Classic));
+    let management = config.management.as_ref().unwrap();
+    assert_eq!((management.base.as_str(), management.user.as_str()), ("http://m:15672", "ops"));
+    assert!(!format!("{config:?}").contains("secret"));
     assert!(config.authority.is_some() && config.client_certificate.is_some());
     for bad in [
         "hearbeat=7",
@@ -34,6 +38,7 @@ fn query_keys_are_known_or_refused() {
         "connection_timeout=0",
         "certfile=/c.pem",
         "queue_type=stream",
+        "management=m:15672",
     ] {
         assert!(Config::new(&format!("amqp://h?{bad}")).is_err(), "{bad}");
     }

@@ -78,6 +78,7 @@ fn query(url: &Url, mut config: Config) -> Result<Config, ConfigError> {
             "keyfile" => key = Some(value.into_owned()),
             "connection_name" => config.name = value.into_owned(),
             "queue_type" => config.queue_type = queue_type(&value)?,
+            "management" => config = config.with_management(&value)?,
             // The key alone: a password may have slipped into a value.
             other => return Err(invalid("the RabbitMQ URL", format!("unknown query key {other:?}"))),
         }
