@@ -8,8 +8,9 @@
 //! | feature | what it brings |
 //! |---|---|
 //! | `rabbitmq` | [`rabbitmq`](mod@rabbitmq): RabbitMQ, on lapin |
-//! | `memory` | [`memory`](mod@memory): the reference broker, in memory, with virtual time |
+//! | `memory` | [`memory`](mod@memory): the reference broker, in memory; by URL it lives in real time |
 //! | `postgres` | [`sql::PgInbox`]: the inbox in PostgreSQL, on sqlx |
+//! | `postgres-tls` | TLS to PostgreSQL, by rustls with ring and the system's certificates |
 //! | `sqlite` | [`sql::SqliteInbox`]: the inbox in an SQLite file, on sqlx |
 //!
 //! Start at [`Consumer`]. What is promised and what is not stands in the book's `guarantees.md`.

@@ -20,7 +20,7 @@ fn clients_of(feature: &str) -> &'static [&'static str] {
         "kafka" => &["rdkafka"],
         "pulsar" => &["pulsar"],
         "rocketmq" => &["tonic"],
-        "postgres" => &["sqlx-postgres"],
+        "postgres" | "postgres-tls" => &["sqlx-postgres"],
         "mysql" => &["sqlx-mysql"],
         "sqlite" | "sqlqueue" => &["libsqlite3-sys"],
         _ => &[],
