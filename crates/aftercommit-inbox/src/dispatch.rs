@@ -1,14 +1,19 @@
 //! Deliveries on their way from the source to the lanes.
 
+mod in_flight;
+
 use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aftercommit_core::Delivery;
+use aftercommit_core::{Delivery, MessageId};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::job::Sorted;
+use in_flight::InFlight;
 
 /// Hands deliveries to lanes. One key always goes to the same lane, so that messages of a key never
 /// overtake each other; messages without a key go to whichever lane is free. It holds no more than
@@ -26,6 +31,7 @@ struct State {
     keyed: Vec<VecDeque<(Instant, Delivery)>>,
     /// Lanes that wait, the longest waiting first. A lane that was woken stays here until it takes.
     idle: VecDeque<Idle>,
+    in_flight: InFlight,
     closed: bool,
 }
 
@@ -41,6 +47,7 @@ impl Dispatch {
             shared: VecDeque::new(),
             keyed: (0..lanes).map(|_| VecDeque::new()).collect(),
             idle: VecDeque::new(),
+            in_flight: InFlight::default(),
             closed: false,
         };
         Self { state: Mutex::new(state), wake: (0..lanes).map(|_| Notify::new()).collect() }
@@ -98,13 +105,29 @@ impl Dispatch {
         }
     }
 
-    /// Ends every `take` and answers what nobody took.
+    /// A lane begins with a batch. What another lane is working on is taken out of it, and handed out again when that
+    /// is done.
+    pub(crate) fn begin(&self, sorted: &mut Sorted) -> Vec<MessageId> {
+        self.lock().in_flight.enter(sorted)
+    }
+
+    /// The lane is done with what it began.
+    pub(crate) fn done(&self, ids: &[MessageId]) {
+        let waiting = self.lock().in_flight.leave(ids);
+        for delivery in waiting {
+            self.push(delivery);
+        }
+    }
+
+    /// Ends every `take` and answers what nobody took. What lanes lay down after that is answered the next time.
     pub(crate) fn close(&self) -> Vec<Delivery> {
         let mut state = self.lock();
         state.closed = true;
         let shared = std::mem::take(&mut state.shared);
         let keyed = state.keyed.iter_mut().flat_map(std::mem::take);
-        let left = shared.into_iter().chain(keyed).map(|(_, delivery)| delivery).collect();
+        let queued: Vec<_> = shared.into_iter().chain(keyed).map(|(_, delivery)| delivery).collect();
+        let mut left = state.in_flight.take_waiting();
+        left.extend(queued);
         drop(state);
         for lane in &self.wake {
             lane.notify_one();

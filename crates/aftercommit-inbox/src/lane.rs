@@ -48,15 +48,16 @@ impl<S: InboxStore> Lane<S> {
             let taken = dispatch.take(self.index, self.settings.max_batch, self.settings.max_wait).await;
             let Some(deliveries) = taken else { return };
             let _busy = self.busy.enter();
-            self.process(deliveries).await;
+            self.process(deliveries, &dispatch).await;
             // Nothing is known against the database any more: the next batch shall find out.
             self.paused = None;
         }
     }
 
-    async fn process(&mut self, deliveries: Vec<Delivery>) {
+    async fn process(&mut self, deliveries: Vec<Delivery>, dispatch: &Dispatch) {
         let mut sorted = job::sort(deliveries, &self.settings.ids, |message| self.work.decode(message));
         self.metrics.sorted(&sorted);
+        let begun = dispatch.begin(&mut sorted);
         let nameless = std::mem::take(&mut sorted.nameless);
         self.settler.submit(nameless.into_iter().map(|nameless| self.judge_nameless(nameless)).collect());
         if !sorted.jobs.is_empty() {
@@ -67,6 +68,7 @@ impl<S: InboxStore> Lane<S> {
         for (job, failed) in sorted.unreadable {
             self.recall(job, failed).await;
         }
+        dispatch.done(&begun);
     }
 
     /// Takes a connection from the pool, unless the lane has one.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use aftercommit_core::{Redelivery, Source, SourceError};
+use aftercommit_core::{Delivery, Redelivery, Source, SourceError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -106,10 +106,10 @@ impl Parts {
             not_started = left.len(),
             "the consumer stops: no more is taken, what is open is finished"
         );
-        self.settler
-            .submit(left.into_iter().map(|delivery| (delivery, Action::GiveBack(Redelivery::Now))).collect());
+        self.settler.submit(given_back(left));
         let open = async {
             self.lanes.wait().await;
+            self.settler.submit(given_back(self.dispatch.close()));
             self.settler.finished().await;
         };
         // Nothing is cut off here: after the limit the tasks go on, but nobody waits for them.
@@ -145,6 +145,10 @@ impl Parts {
             }
         }
     }
+}
+
+fn given_back(deliveries: Vec<Delivery>) -> Vec<(Delivery, Action)> {
+    deliveries.into_iter().map(|delivery| (delivery, Action::GiveBack(Redelivery::Now))).collect()
 }
 
 /// What closing the source may take even when the time for the shutdown is used up.
