@@ -14,8 +14,8 @@ async fn ship(db: &mut sqlx::PgConnection, order: &Order) -> Result<Handled, Fai
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = |name: &str, default: &str| std::env::var(name).unwrap_or(default.into());
-    let broker = connect(&url("BROKER_URL", "amqp://guest:guest@127.0.0.1:55472")).await?;
-    let store = PgInbox::connect(&url("DATABASE_URL", "postgres://aftercommit@127.0.0.1:55432")).await?;
+    let broker = connect(&url("BROKER_URL", "amqp://guest:guest@127.0.0.1:25472")).await?;
+    let store = PgInbox::connect(&url("DATABASE_URL", "postgres://aftercommit@127.0.0.1:25432")).await?;
     store.migrate().await?;
     sqlx::raw_sql("CREATE TABLE IF NOT EXISTS parcels (order_id text)").execute(store.pool()).await?;
     let orders = Subscription::new("shipping", "shipping")?.with_binding("orders.events", "order.created");

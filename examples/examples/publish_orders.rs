@@ -2,7 +2,7 @@
 //! message that no queue takes is an error.
 //!
 //!     cargo run -p aftercommit-examples --features rabbitmq --example publish_orders -- \
-//!         --broker amqp://guest:guest@127.0.0.1:55472 --orders 100
+//!         --broker amqp://guest:guest@127.0.0.1:25472 --orders 100
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Publishes orders to RabbitMQ as a foreign program does: with pika, knowing nothing of the consumer.
 
-    publish_orders.py --url amqp://guest:guest@127.0.0.1:55472/%2f --queue orders --manifest orders.json
+    publish_orders.py --url amqp://guest:guest@127.0.0.1:25472/%2f --queue orders --manifest orders.json
 
 All is determined by --seed: ids, bodies, headers. Of 10,000 messages, 10 have a body of 1 MiB, 100 an empty body, 100
 no id (absent, "" or three spaces). Messages are persistent and mandatory; each is sent again, under the same id, until

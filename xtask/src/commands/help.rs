@@ -30,7 +30,7 @@ const SOAK: (&str, &str, &str) = (
 
 const ENVIRONMENT: &str = "\
 Environment:
-  AFTERCOMMIT_PORT_BASE     ports are counted from here (55400): postgres +32, rabbitmq +72 (AMQP),
+  AFTERCOMMIT_PORT_BASE     ports are counted from here (25400): postgres +32, rabbitmq +72 (AMQP),
                             +73 (management), +74 (distribution), +75 (epmd)
   AFTERCOMMIT_SERVICES_DIR  folder of the servers' data, logs and pid files (/var/tmp/aftercommit-services-UID)
   AFTERCOMMIT_POSTGRES_URL, AFTERCOMMIT_RABBITMQ_URL (with AFTERCOMMIT_RABBITMQ_MANAGEMENT_URL)

@@ -22,10 +22,11 @@ pub struct Place {
 
 /// The highest offset that a server may use.
 const SPAN: u16 = 100;
-const DEFAULT_BASE: u16 = 55_400;
+/// Below the range from which the kernel takes the ports of outgoing connections, and beside those of `.ci/run`.
+const DEFAULT_BASE: u16 = 25_400;
 
 impl Place {
-    /// Reads `AFTERCOMMIT_PORT_BASE` (55400 by default) and `AFTERCOMMIT_SERVICES_DIR`: the folder's parent, by default
+    /// Reads `AFTERCOMMIT_PORT_BASE` (25400 by default) and `AFTERCOMMIT_SERVICES_DIR`: the folder's parent, by default
     /// a folder per user under `/var/tmp`, which is a disk where `/tmp` may be memory, and which the user that
     /// PostgreSQL runs as can reach.
     ///
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn ports_are_counted_from_the_base() {
         let place = Place::new(None, None).unwrap();
-        assert_eq!((place.port(32), place.port(72)), (55_432, 55_472));
+        assert_eq!((place.port(32), place.port(72)), (25_432, 25_472));
         let place = Place::new(Some("20000"), None).unwrap();
         assert_eq!((place.port(32), place.port(75)), (20_032, 20_075));
     }
