@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::runtime::Runtime;
 
-use aftercommit_core::BoxError;
+use aftercommit_core::{BoxError, chain};
 
 /// What a trial's body is: made anew for each run.
 pub type Body = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
@@ -167,16 +167,4 @@ fn as_test(
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
-}
-
-/// The error and everything below it in one line.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        next = error.source();
-    }
-    text
 }

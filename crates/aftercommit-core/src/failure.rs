@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::BoxError;
+use crate::chain::with_sources;
 
 /// Why a message was not handled. It decides what happens to the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,18 +135,7 @@ impl Failure {
     /// The reason and every source below it in one line. May be long; diagnostics bound it.
     #[must_use]
     pub fn chain(&self) -> String {
-        let mut text = self.reason.clone();
-        let mut next: Option<&(dyn Error + 'static)> = self.source.as_deref().map(|e| e as _);
-        while let Some(error) = next {
-            let part = error.to_string();
-            // A conversion with `?` has the error's own text as its reason already.
-            if !text.ends_with(&part) {
-                text.push_str(": ");
-                text.push_str(&part);
-            }
-            next = error.source();
-        }
-        text
+        with_sources(self.reason.clone(), self.source.as_deref().map(|error| error as _))
     }
 }
 

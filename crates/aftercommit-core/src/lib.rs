@@ -19,6 +19,7 @@
 pub mod acker;
 pub mod broker;
 pub mod capabilities;
+mod chain;
 pub mod dead_letter;
 pub mod delivery;
 pub mod failure;
@@ -34,6 +35,7 @@ pub mod subscription;
 pub use acker::{Acker, Redelivery, SettleError, Settled};
 pub use broker::{Broker, BrokerError, Finding, Severity};
 pub use capabilities::{Capabilities, Delay, Order};
+pub use chain::chain;
 pub use dead_letter::{Detail, Diagnostics};
 pub use delivery::{Batch, Delivery, DeliveryId, Redelivered};
 pub use failure::{Failure, FailureClass};

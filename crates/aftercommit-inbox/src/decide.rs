@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use aftercommit_core::chain;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff;
 use crate::job::Job;
 use crate::lane::Lane;
-use crate::rounds::{Group, Rounds, with_sources};
+use crate::rounds::{Group, Rounds};
 use crate::store::{Fault, InboxStore, StoreError};
 use crate::transaction::{Ended, Transaction};
 
@@ -74,7 +75,7 @@ impl<S: InboxStore> Lane<S> {
         self.metrics.fault(error.fault());
         match error.fault() {
             Fault::Conflict => {
-                tracing::debug!(error = %with_sources(&error), reruns = group.reruns, "the transaction conflicted");
+                tracing::debug!(error = %chain(&error), reruns = group.reruns, "the transaction conflicted");
                 if after_a_moment(&self.stop, group.reruns).await {
                     rounds.after_conflict(group);
                 } else {

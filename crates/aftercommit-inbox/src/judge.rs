@@ -70,6 +70,11 @@ impl<S: InboxStore> Lane<S> {
             Redelivery::After(delay) => Redelivery::After(spread(delay.min(self.longest_delay))),
         };
         for delivery in job.deliveries {
+            // The broker hands it out anew by itself, and what becomes of it is counted then.
+            if delivery.is_lost() {
+                self.metrics.lost(1);
+                continue;
+            }
             self.metrics.outcome(Outcome::Retried);
             actions.push((delivery, Action::GiveBack(when)));
         }

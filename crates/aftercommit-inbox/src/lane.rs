@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aftercommit_core::{ConsumerName, Delivery};
+use aftercommit_core::{ConsumerName, Delivery, chain};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff;
@@ -12,7 +12,6 @@ use crate::health::Busy;
 use crate::job;
 use crate::measures::Measures;
 use crate::pause::{Gate, Paused};
-use crate::rounds::with_sources;
 use crate::settings::Settings;
 use crate::settle::Settler;
 use crate::store::{InboxStore, StoreError};
@@ -90,7 +89,7 @@ impl<S: InboxStore> Lane<S> {
     /// Waits with consumption paused until there is a connection again. `false`: the consumer stops
     /// and nothing more is decided. The pause lasts until the database has done something for us.
     pub(crate) async fn wait_for_database(&mut self, error: &StoreError) -> bool {
-        let reason = with_sources(error);
+        let reason = chain(error);
         tracing::warn!(
             consumer = %self.consumer, lane = self.index, fault = error.fault().as_str(), error = %reason,
             "the database is away; consumption pauses, no attempt is spent"
@@ -114,7 +113,7 @@ impl<S: InboxStore> Lane<S> {
             match stop.run_until_cancelled(self.seated()).await {
                 Some(Ok(())) => return true,
                 Some(Err(error)) => {
-                    tracing::warn!(lane = self.index, error = %with_sources(&error), "still away");
+                    tracing::warn!(lane = self.index, error = %chain(&error), "still away");
                 }
                 None => return false,
             }

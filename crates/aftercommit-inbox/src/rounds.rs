@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use aftercommit_core::chain;
+
 use crate::job::{Failed, Job, Verdict};
 use crate::store::{Fault, StoreError};
 
@@ -128,7 +130,7 @@ impl Rounds {
         } else if stated {
             self.again(group);
         } else {
-            let failed = Failed::transient(with_sources(error));
+            let failed = Failed::transient(chain(error));
             self.close(group, vec![Verdict::Failed(failed)]);
         }
     }
@@ -164,7 +166,7 @@ impl Rounds {
     pub(crate) fn blame(&mut self, group: Group, error: &StoreError) {
         debug_assert!(matches!(error.fault(), Fault::Aborted | Fault::Refused));
         if group.jobs.len() == 1 {
-            let failed = Failed::transient(with_sources(error));
+            let failed = Failed::transient(chain(error));
             self.close(group, vec![Verdict::Failed(failed)]);
         } else if group.apart {
             self.singly(group);
@@ -193,18 +195,6 @@ impl Rounds {
             self.todo.push_front(part);
         }
     }
-}
-
-/// An error with everything below it, in one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }
 
 #[cfg(test)]

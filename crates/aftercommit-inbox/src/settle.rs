@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aftercommit_core::{
     Delivery, Destination, Diagnostics, MessageId, PublishError, Publisher, Redelivery, SettleError, Settled,
-    Signal,
+    Signal, chain,
 };
 use futures_util::future::{BoxFuture, join_all};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,6 @@ use crate::backoff;
 use crate::evidence::{Evidence, settle};
 use crate::measures::Measures;
 use crate::pause::{Gate, Paused};
-use crate::rounds::with_sources;
 
 /// What the broker is told about a delivery.
 #[derive(Debug)]
@@ -117,7 +116,7 @@ impl Shared {
         self.metrics.settled(settled);
         if let Err(error) = settled {
             // Not a failure of the message: it comes again and the inbox knows it.
-            tracing::debug!(error = %with_sources(error), "not settled; the broker hands it out again");
+            tracing::debug!(error = %chain(error), "not settled; the broker hands it out again");
         }
     }
 
@@ -159,7 +158,7 @@ impl Shared {
     }
 
     fn not_parked(&self, error: &PublishError, diagnostics: &mut Diagnostics) -> String {
-        let reason = with_sources(error);
+        let reason = chain(error);
         tracing::error!(dead_letter = %self.dead_letter, error = %reason, "not parked; the original stays with the broker");
         self.metrics.not_parked();
         if matches!(error, PublishError::TooLarge { .. }) {

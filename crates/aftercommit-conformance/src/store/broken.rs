@@ -191,7 +191,7 @@ impl<S: InboxStore> InboxStore for BrokenStore<S> {
         match self.broken {
             Broken::JudgesNothing => None,
             Broken::JudgesByText => {
-                let text = crate::trial::chain(error);
+                let text = aftercommit_core::chain(error);
                 let conflict = ["deadlock", "locked", "serialize"].iter().any(|word| text.contains(word));
                 let away = ["connection", "timed out"].iter().any(|word| text.contains(word));
                 conflict.then_some(Fault::Conflict).or_else(|| away.then_some(Fault::Unavailable))

@@ -193,7 +193,7 @@ pub(crate) fn expect_fault<T>(what: &str, result: Result<T, StoreError>, expecte
         Ok(_) => Err(format!("{what} succeeded instead of failing as {expected:?}").into()),
         Err(error) if error.fault() == expected => Ok(()),
         Err(error) => {
-            let text = crate::trial::chain(&error);
+            let text = aftercommit_core::chain(&error);
             Err(format!("{what} failed as {:?} instead of {expected:?}: {text}", error.fault()).into())
         }
     }

@@ -6,17 +6,18 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use aftercommit_core::Message;
-use aftercommit_inbox::{InboxStore, Outcome, metric};
+use aftercommit_inbox::{Consumer, InboxStore, Outcome, metric};
 
 use crate::broker::Part;
 use crate::faults::{Fault, Script, Seam, Side};
 use crate::inbox::probe::{Single, Step};
-use crate::inbox::scene::{Done, Scene, ensure, id, ids, message, pause, until};
+use crate::inbox::scene::{Done, Scene, ensure, id, ids, message, until};
 
 super::cases! { "outage":
     connections_cut_in_the_middle_of_a_stream [Cut],
     h18_a_stale_acker_sends_nothing_and_the_message_comes_again [Cut],
     h18_the_quick_ones_go_on_beside_a_slow_one [Cut] & parallel,
+    what_is_lost_between_two_rounds_is_neither_judged_nor_retried [Cut],
     the_broker_goes_away_and_comes_back [Outage],
     h26_a_database_away_pauses_and_cycles_nothing,
     a_database_away_in_the_middle_of_a_stream,
@@ -52,13 +53,7 @@ async fn h18_a_stale_acker_sends_nothing_and_the_message_comes_again<S: InboxSto
     let cast = scene.consumer(&probe).await?.set(|consumer| consumer.lanes(1).max_batch(1));
     let player = scene.start(cast).await?;
     scene.send(message(&id(1))).await?;
-    scene
-        .within("the handler runs", async {
-            while probe.calls().is_empty() {
-                pause().await;
-            }
-        })
-        .await?;
+    scene.within("the handler runs", until(|| !probe.calls().is_empty())).await?;
     scene.stage.cut().await?;
     scene.until_ready(&player).await?;
     permits.add_permits(1);
@@ -80,13 +75,7 @@ async fn h18_the_quick_ones_go_on_beside_a_slow_one<S: InboxStore>(scene: Scene<
     let cast = scene.consumer(&probe).await?.set(|consumer| consumer.lanes(2).max_batch(5));
     let player = scene.start(cast).await?;
     scene.send(message("slow")).await?;
-    scene
-        .within("the handler runs", async {
-            while probe.calls().is_empty() {
-                pause().await;
-            }
-        })
-        .await?;
+    scene.within("the handler runs", until(|| !probe.calls().is_empty())).await?;
     for round in 1..4 {
         for number in (round - 1) * 10..round * 10 {
             scene.send_surely(message(&id(number))).await?;
@@ -101,6 +90,34 @@ async fn h18_the_quick_ones_go_on_beside_a_slow_one<S: InboxStore>(scene: Scene<
     let calls = probe.calls().iter().filter(|call| call.id == "slow").count();
     ensure!(calls == 1, "the slow one was handled {calls} times");
     scene.each_once(ids(0..30).into_iter().chain(["slow".to_owned()])).await
+}
+
+/// A batch fails when it is no longer ours: whatever its handler said, the broker hands it out anew.
+async fn what_is_lost_between_two_rounds_is_neither_judged_nor_retried<S: InboxStore>(
+    scene: Scene<S>,
+) -> Done {
+    let permits = Arc::new(Semaphore::new(0));
+    let waits = Arc::clone(&permits);
+    let probe = scene.probe(move |call| match (call.id == id(0), call.nth) {
+        (true, 1) => Step::WaitInvariant(Arc::clone(&waits)),
+        _ => Step::Apply,
+    });
+    let one_batch = |consumer: Consumer<_>| consumer.lanes(1).max_batch(2).max_wait(Duration::from_secs(30));
+    let player = scene.start(scene.consumer(&probe).await?.set(one_batch)).await?;
+    scene.send_ids(0..2).await?;
+    scene.within("the handler runs", until(|| !probe.calls().is_empty())).await?;
+    scene.stage.cut().await?;
+    let again = || player.tally.count(metric::REDELIVERED, "") == 2;
+    scene.within("both come again", until(again)).await?;
+    permits.add_permits(1);
+    scene.until_empty().await?;
+    player.counted(Outcome::Applied, 2)?;
+    player.counted(Outcome::Retried, 0)?;
+    let lost = player.tally.count(metric::LOST, "");
+    ensure!(lost == 2, "{lost} deliveries were counted as lost, not 2");
+    scene.stop(player).await?;
+    scene.each_once(ids(0..2)).await?;
+    scene.no_letters().await
 }
 
 async fn the_broker_goes_away_and_comes_back<S: InboxStore>(scene: Scene<S>) -> Done {
