@@ -128,10 +128,16 @@ pub fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
+/// Trials mostly wait: for servers, for deadlines, for something not to happen.
+const PER_PROCESSOR: usize = 4;
+
 /// Runs trials as tests with their names, each on a runtime of its own. Trials that lack something
-/// are listed as ignored, with what they lack.
+/// are listed as ignored, with what they lack. `--test-threads` says how many run at a time, by default four per
+/// processor.
 pub fn main(trials: Vec<Trial>, runtime: fn() -> std::io::Result<Runtime>) -> ExitCode {
-    let arguments = libtest_mimic::Arguments::from_args();
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    arguments.test_threads.get_or_insert(PER_PROCESSOR * processors);
     let server = Arc::new(RwLock::new(()));
     let tests = trials.into_iter().map(|trial| as_test(trial, runtime, Arc::clone(&server))).collect();
     libtest_mimic::run(&arguments, tests).exit_code()
