@@ -1,7 +1,7 @@
 use crate::BoxError;
 
 const USAGE: &str = "\
-  --broker URL     memory: (the default) or amqp://user:password@host:port/vhost
+  --broker URL     memory: (the default), sqlqueue:FILE or amqp://user:password@host:port/vhost
   --database URL   sqlite:FILE (the default is a temporary file) or postgres://user:password@host:port/database
   --orders N       how many orders to publish (1000). 0: publish none, consume until Ctrl-C";
 

@@ -26,6 +26,12 @@ pub const PRODUCTS: &[Product] = &[
         feature: "rabbitmq",
         compiled: cfg!(feature = "rabbitmq"),
     },
+    Product {
+        name: "sqlqueue",
+        schemes: &["sqlqueue"],
+        feature: "sqlqueue",
+        compiled: cfg!(feature = "sqlqueue"),
+    },
     Product { name: "memory", schemes: &["memory"], feature: "memory", compiled: cfg!(feature = "memory") },
 ];
 
@@ -52,8 +58,8 @@ pub enum ConnectError {
     Broker(#[from] BrokerError),
 }
 
-/// Connects to the product that a URL names: `amqp://user:password@host:5672/vhost`, `memory:` (a new
-/// broker inside this process, with nothing in it).
+/// Connects to the product that a URL names: `amqp://user:password@host:5672/vhost`,
+/// `sqlqueue:path/to/queue.db` (made if it is missing), `memory:` (a new broker inside this process, with nothing in it).
 ///
 /// # Errors
 /// [`ConnectError`]; never with a password in it.
@@ -72,6 +78,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Broker>, ConnectError> {
         "rabbitmq" => {
             let config = aftercommit_rabbitmq::Config::new(url).map_err(BrokerError::from)?;
             Ok(aftercommit_rabbitmq::connect(config).await?)
+        }
+        #[cfg(feature = "sqlqueue")]
+        "sqlqueue" => {
+            let config = aftercommit_sqlqueue::Config::new(url).map_err(BrokerError::from)?;
+            Ok(aftercommit_sqlqueue::connect(config).await?)
         }
         #[cfg(feature = "memory")]
         "memory" => {

@@ -8,6 +8,7 @@
 //! | feature | what it brings |
 //! |---|---|
 //! | `rabbitmq` | [`rabbitmq`](mod@rabbitmq): RabbitMQ, on lapin |
+//! | `sqlqueue` | [`sqlqueue`](mod@sqlqueue): a durable queue in an SQLite file, for several processes on one machine |
 //! | `memory` | [`memory`](mod@memory): the reference broker, in memory; by URL it lives in real time |
 //! | `postgres` | [`sql::PgInbox`]: the inbox in PostgreSQL, on sqlx |
 //! | `postgres-tls` | TLS to PostgreSQL, by rustls with ring and the system's certificates |
@@ -15,7 +16,13 @@
 //!
 //! Start at [`Consumer`]. What is promised and what is not stands in the book's `guarantees.md`.
 #![cfg_attr(
-    not(all(feature = "rabbitmq", feature = "memory", feature = "postgres", feature = "sqlite")),
+    not(all(
+        feature = "rabbitmq",
+        feature = "sqlqueue",
+        feature = "memory",
+        feature = "postgres",
+        feature = "sqlite"
+    )),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
@@ -29,6 +36,8 @@ pub use aftercommit_memory as memory;
 pub use aftercommit_rabbitmq as rabbitmq;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use aftercommit_sql as sql;
+#[cfg(feature = "sqlqueue")]
+pub use aftercommit_sqlqueue as sqlqueue;
 
 pub use aftercommit_core::{
     Broker, Destination, Failure, FailureClass, IdPolicy, IdSource, Message, MissingId, Outgoing, Publisher,

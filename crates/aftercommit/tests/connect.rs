@@ -28,3 +28,14 @@ async fn memory_is_reached_by_url() {
     let broker = connect("memory:").await.map_err(|error| error.to_string());
     assert_eq!(broker.map(|broker| broker.product()), Ok("memory"));
 }
+
+#[cfg(feature = "sqlqueue")]
+#[tokio::test]
+async fn a_queue_file_is_reached_by_url() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlqueue:{}?visibility=5", folder.path().join("queue.db").display());
+    let broker = connect(&url).await.map_err(|error| error.to_string());
+    assert_eq!(broker.map(|broker| broker.product()), Ok("sqlqueue"));
+    let error = refused("sqlqueue:queue.db?visibility=0").await.unwrap().to_string();
+    assert!(error.contains("visibility"), "{error}");
+}

@@ -20,6 +20,15 @@ fn memory_with_sqlite_needs_no_server() {
     assert!(told.contains("150 reserved, 0 rejected, 50 cancelled"), "{told}");
 }
 
+#[cfg(feature = "sqlqueue")]
+#[test]
+fn the_same_on_a_queue_file_with_sqlite() {
+    let file = program::queue_file();
+    for example in ["inventory", "router", "batch"] {
+        tell(example, &["--orders", "200", "--broker", &file]);
+    }
+}
+
 #[test]
 fn the_readme_shows_what_the_first_command_prints() {
     let readme = include_str!("../../../README.md");

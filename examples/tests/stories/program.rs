@@ -26,6 +26,12 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
+/// The URL of a queue that no earlier run has used, in the build's own folder.
+#[cfg(feature = "sqlqueue")]
+pub(crate) fn queue_file() -> String {
+    format!("sqlqueue:{}/stories-{}.db", env!("CARGO_TARGET_TMPDIR"), uuid::Uuid::new_v4().simple())
+}
+
 /// Runs an example: whether it says that all went well, its output, its log.
 pub(crate) fn run(example: &str, arguments: &[&str]) -> (bool, String, String) {
     // Databases that nobody named stay in the build's own folder.
