@@ -1,0 +1,34 @@
+use clap::CommandFactory;
+
+use super::*;
+
+#[test]
+fn the_command_line_contradicts_itself_nowhere() {
+    Args::command().debug_assert();
+}
+
+/// Every command but the hidden one has examples, and they can be typed.
+#[test]
+fn the_examples_of_the_help_are_understood() {
+    let mut seen = 0;
+    for command in Args::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+        assert!(!examples.is_empty(), "{} has no example", command.get_name());
+        for example in examples {
+            let words = example.split(" > ").next().unwrap_or_default().split(' ');
+            let parsed = Args::try_parse_from(words);
+            assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 8, "{seen}");
+}
+
+#[test]
+fn urls_do_not_show() {
+    let words =
+        ["aftercommit", "demo", "--broker", "amqp://u:secret@h", "--database", "postgres://u:secret@h"];
+    let shown = format!("{:?}", Args::try_parse_from(words).unwrap());
+    assert!(!shown.contains("secret"), "{shown}");
+}

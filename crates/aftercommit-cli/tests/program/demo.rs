@@ -1,0 +1,54 @@
+//! The demonstration.
+
+use crate::run::{Ended, Home};
+
+/// What must hold on every product.
+fn check(ended: &Ended, seed: u64) {
+    let figures = ended.json();
+    let number = |name| figures.number(name);
+    assert_eq!((number("publishedTotal"), number("uniqueMessageIds")), (1200, 1000));
+    assert_eq!((number("business_rows"), number("duplicatesApplied"), number("lost")), (1000, 0, 0));
+    assert_eq!((number("crashes"), number("seed"), number("queueDepthAfter")), (4, seed, 0));
+    // Each death between commit and confirm makes a duplicate beside the orders that were sent twice.
+    assert!(number("duplicatesObserved") >= 203, "{}", ended.all());
+    assert!(number("redeliveredCount") >= 4, "{}", ended.all());
+    assert!(number("receivedTotal") >= 1204, "{}", ended.all());
+    assert!(figures.text("verdict").starts_with("the promise held"), "{}", ended.all());
+    assert_eq!(ended.err.matches("exit code 137; started again").count(), 4, "{}", ended.err);
+    assert_eq!(ended.err.matches("between commit and confirm").count(), 3, "{}", ended.err);
+}
+
+#[cfg(all(feature = "sqlqueue", feature = "sqlite"))]
+#[test]
+fn it_needs_nothing_and_a_seed_repeats_it() {
+    let home = Home::new();
+    let crashes = |seed: &str| {
+        let ended = home.run(&["demo", "--json", "--seed", seed]).expect(0);
+        check(&ended, seed.parse().unwrap());
+        ended.err.lines().filter(|line| line.starts_with("crash ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(crashes("7"), crashes("7"));
+    home.is_clean();
+}
+
+#[cfg(all(feature = "sqlqueue", feature = "sqlite"))]
+#[test]
+fn confirming_first_loses_orders_and_says_so() {
+    let home = Home::new();
+    let ended = home.run(&["demo", "--order", "confirm-first"]).expect(1);
+    assert!(ended.out.contains("the promise is broken: "), "{}", ended.all());
+    let lost = ended.lines("lost")[0].split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+    assert!((1..=4).contains(&lost), "{}", ended.all());
+    home.is_clean();
+}
+
+#[cfg(all(feature = "rabbitmq", feature = "postgres"))]
+#[test]
+fn it_does_the_same_on_real_servers() {
+    let (home, servers) = (Home::new(), crate::servers::Servers::new());
+    let (broker, database) = (servers.broker(), servers.database());
+    let ended = home.run(&["demo", "--json", "--broker", &broker, "--database", &database]).expect(0);
+    check(&ended, 1);
+    servers.are_clean();
+    home.is_clean();
+}
