@@ -40,7 +40,7 @@ impl fmt::Display for Trouble {
             }
             Self::Disk => "the disk failed to read or write; see to the disk",
             Self::Damaged => {
-                "it is damaged or no SQLite file; restore a copy, or move it away and start anew"
+                "it is damaged or no SQLite file; end the programs that use it and restore a copy"
             }
             Self::NoTables => "it has no tables of this queue; start anew to make them",
             Self::Newer => "its tables are of a newer version; run a newer program",

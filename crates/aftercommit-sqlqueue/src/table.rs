@@ -2,7 +2,8 @@
 //!
 //! A message is ready when `visible_at` is 0; a lease or a delay sets it to their end, and the claim that finds the end
 //! passed sets it to 0 again before it takes the oldest that are ready. So the index on `(queue, visible_at)` answers every
-//! question in the order of publishing, and the time is compared nowhere else.
+//! question in the order of publishing, and the time is compared nowhere else. The envelope and the body stand in a table of
+//! their own, which is written once.
 
 mod claim;
 mod declare;

@@ -18,6 +18,7 @@ CREATE TABLE aftercommit_queue_routes (
 
 CREATE INDEX aftercommit_queue_routes_by_queue ON aftercommit_queue_routes (queue);
 
+-- What changes of a message, apart from what does not: a claim must not write the body again.
 CREATE TABLE aftercommit_queue_messages (
     -- The order of publishing; never used again.
     position INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -28,7 +29,13 @@ CREATE TABLE aftercommit_queue_messages (
     hidden_for INTEGER NOT NULL DEFAULT 0,
     -- Who has it: NULL for nobody.
     token BLOB CHECK (length(token) = 16),
-    deliveries INTEGER NOT NULL DEFAULT 0,
+    deliveries INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX aftercommit_queue_messages_due ON aftercommit_queue_messages (queue, visible_at);
+
+CREATE TABLE aftercommit_queue_contents (
+    position INTEGER PRIMARY KEY REFERENCES aftercommit_queue_messages (position) ON DELETE CASCADE,
     published_at INTEGER NOT NULL,
     exchange TEXT NOT NULL,
     routing_key TEXT NOT NULL,
@@ -49,5 +56,3 @@ CREATE TABLE aftercommit_queue_messages (
     -- NULL is absent, which is not empty.
     body BLOB
 ) STRICT;
-
-CREATE INDEX aftercommit_queue_messages_due ON aftercommit_queue_messages (queue, visible_at);

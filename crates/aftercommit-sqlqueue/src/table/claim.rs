@@ -1,6 +1,8 @@
 //! Taking, keeping and mending leases.
 
 use aftercommit_core::Message;
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -46,7 +48,10 @@ const DUE: &str = "UPDATE aftercommit_queue_messages SET visible_at = 0, token =
 const CLAIM: &str = "UPDATE aftercommit_queue_messages \
     SET visible_at = ?2 + ?3, hidden_for = ?3, token = ?4, deliveries = deliveries + 1 \
     WHERE position IN (SELECT position FROM aftercommit_queue_messages \
-    WHERE queue = ?1 AND visible_at = 0 ORDER BY position LIMIT ?5) RETURNING *";
+    WHERE queue = ?1 AND visible_at = 0 ORDER BY position LIMIT ?5) RETURNING position, deliveries";
+
+const CONTENTS: &str = "SELECT c.* FROM json_each(?1) AS claimed \
+    JOIN aftercommit_queue_contents AS c ON c.position = claimed.value ORDER BY c.position";
 
 #[async_trait]
 impl Write for Claim {
@@ -56,23 +61,26 @@ impl Write for Claim {
         // Asked for under the write lock: a claim never reads an older time than the one before it.
         let now = clock::now();
         sqlx::query(DUE).bind(self.queue).bind(now).execute(&mut *conn).await?;
-        let rows = sqlx::query(CLAIM)
+        let claimed = sqlx::query_as(CLAIM)
             .bind(self.queue)
             .bind(now)
             .bind(self.visibility)
             .bind(&self.token[..])
             .bind(self.most)
-            .fetch_all(conn)
+            .fetch_all(&mut *conn)
             .await?;
+        let deliveries: HashMap<i64, i64> = claimed.into_iter().collect();
+        if deliveries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let positions = serde_json::Value::from_iter(deliveries.keys().copied()).to_string();
+        let rows = sqlx::query(CONTENTS).bind(positions).fetch_all(conn).await?;
         let claimed = rows.into_iter().map(|row| {
             let position = row.try_get("position")?;
-            let again = row.try_get::<i64, _>("deliveries")? > 1;
+            let again = deliveries.get(&position).is_some_and(|count| *count > 1);
             Ok(Claimed { position, again, row })
         });
-        let mut claimed: Vec<_> = claimed.collect::<Result<_, sqlx::Error>>()?;
-        // Databases do not promise an order for RETURNING.
-        claimed.sort_unstable_by_key(|claimed| claimed.position);
-        Ok(claimed)
+        claimed.collect()
     }
 }
 

@@ -19,6 +19,7 @@ impl Write for Ack {
     async fn run(&self, conn: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
         let Lease { position, token } = &self.0;
         let done = sqlx::query(ACK).bind(position).bind(&token[..]).execute(conn).await?;
+        // Its contents go with it.
         Ok(done.rows_affected() == 1)
     }
 }
