@@ -18,6 +18,11 @@ pub(crate) async fn run(args: LabArgs) -> Result<u8, LabError> {
         return Err(LabError::Usage(format!("the broker's URL must begin with {wanted}: for this product")));
     }
     let parent = args.out.map_or_else(data_folder, Ok)?;
+    // Found out now, not when there is a run to store.
+    std::fs::create_dir_all(&parent).map_err(|error| LabError::Failed {
+        what: format!("making the folder {} for copies of runs", parent.display()),
+        source: Some(error.into()),
+    })?;
     let experiment = Experiment {
         program: Program::this("role")?,
         broker,
@@ -25,12 +30,12 @@ pub(crate) async fn run(args: LabArgs) -> Result<u8, LabError> {
         counter: args.counter.map(Into::into),
     };
     let report = experiment.consumer_crash(&Progress { lines: !args.json }, interrupted).await?;
-    let stored = store(&report, &parent)?;
     if args.json {
         say::out(report.card.to_json())
     } else {
         print(&report)
     }
+    let stored = store(&report, &parent)?;
     say::err(format!("stored in {}", stored.display()));
     Ok(match report.card.verdict() {
         Verdict::Held => exit::OK,

@@ -62,9 +62,16 @@ fn judge(words: &[&str], packages: &BTreeMap<String, String>) -> Result<(), Stri
                 Err(format!("no command {command}"))
             }
         }
+        ["run", ..] if folder == Some("crates/aftercommit-cli") => {
+            // What stands behind `--` is parsed by the program's own tests.
+            features_exist("crates/aftercommit-cli", option("--features").unwrap_or_default())
+        }
         ["run", ..] => {
             let (Some("examples"), Some(example)) = (folder, option("--example")) else {
-                return Err("only examples of aftercommit-examples are known here".into());
+                return Err(
+                    "only examples of aftercommit-examples and the program aftercommit-cli are known here"
+                        .into(),
+                );
             };
             target(folder, "examples", Some(example))?;
             features(example, option("--features").unwrap_or_default())
@@ -80,14 +87,20 @@ fn target(folder: Option<&str>, kind: &str, name: Option<&str>) -> Result<(), St
     if there { Ok(()) } else { Err(format!("nothing called {name} in {folder}/{kind}")) }
 }
 
-/// The features must exist, and must be those that the example requires.
-fn features(example: &str, given: &str) -> Result<(), String> {
-    let manifest = manifest("examples").unwrap_or_default();
+fn features_exist(folder: &str, given: &str) -> Result<(), String> {
+    let manifest = manifest(folder).unwrap_or_default();
     for feature in given.split(',').filter(|feature| !feature.is_empty()) {
         if !manifest.lines().any(|line| line.starts_with(&format!("{feature} = ["))) {
             return Err(format!("no feature {feature}"));
         }
     }
+    Ok(())
+}
+
+/// The features must exist, and must be those that the example requires.
+fn features(example: &str, given: &str) -> Result<(), String> {
+    features_exist("examples", given)?;
+    let manifest = manifest("examples").unwrap_or_default();
     let entry = manifest.split(&format!("name = \"{example}\"\n")).nth(1);
     let required = entry.and_then(|rest| rest.lines().next()?.strip_prefix("required-features = "));
     let lacking = required.into_iter().flat_map(|list| list.split('"').skip(1).step_by(2));

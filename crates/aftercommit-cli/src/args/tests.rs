@@ -32,3 +32,18 @@ fn urls_do_not_show() {
     let shown = format!("{:?}", Args::try_parse_from(words).unwrap());
     assert!(!shown.contains("secret"), "{shown}");
 }
+
+/// What the book tells a reader to type is understood.
+#[test]
+fn the_commands_of_the_book_are_understood() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pages = ["README.md", "docs/lab.md"].map(|page| std::fs::read_to_string(root.join(page)).unwrap());
+    let ours = |line: &&str| line.starts_with("cargo run -p aftercommit-cli ");
+    let commands: Vec<_> = pages.iter().flat_map(|page| page.lines()).filter(ours).collect();
+    assert!(commands.len() >= 6, "only {commands:?}: are they still written like this?");
+    for command in commands {
+        let words = command.split_once(" -- ").expect("arguments").1.split(' ');
+        let parsed = Args::try_parse_from(std::iter::once("aftercommit").chain(words));
+        assert!(parsed.is_ok(), "{command}: {}", parsed.unwrap_err());
+    }
+}

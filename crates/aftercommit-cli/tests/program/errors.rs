@@ -95,3 +95,26 @@ fn help_and_completions_know_every_command() {
     assert!(help.contains("Exit codes:"), "{help}");
     assert!(home.run(&["lab", "--help"]).expect(0).out.contains("Examples:"));
 }
+
+#[cfg(all(feature = "sqlqueue", feature = "sqlite"))]
+#[test]
+fn a_folder_that_cannot_be_made_is_found_before_the_run() {
+    let home = Home::new();
+    std::fs::write(home.path("file"), "").unwrap();
+    let ended = home.run(&["lab", "sqlqueue", "consumer-crash", "--out", "file/runs"]).expect(3);
+    assert!(ended.out.is_empty() && ended.err.contains("file/runs"), "{}", ended.all());
+}
+
+/// The first command of a newcomer must need nothing but a C compiler.
+#[test]
+fn the_default_build_has_no_client_of_a_server() {
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(["tree", "--package", "aftercommit-cli", "--edges", "normal,build", "--prefix", "none"]);
+    let tree = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let packages: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(packages.contains(&"libsqlite3-sys"), "{tree}");
+    for client in ["lapin", "sqlx-postgres", "sqlx-mysql", "ring"] {
+        assert!(!packages.contains(&client), "{client} would be built");
+    }
+}
