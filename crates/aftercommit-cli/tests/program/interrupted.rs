@@ -9,14 +9,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::run::Home;
 use crate::servers::Servers;
 
-/// Starts the demonstration, and waits until a consumer has died, so that another one is running.
-fn in_the_middle(home: &Home, servers: &Servers) -> (Child, BufReader<std::process::ChildStderr>) {
+/// Starts the demonstration, and waits until so many consumers have died, so that another one is running.
+fn after_crash(number: u8, home: &Home, servers: &Servers) -> (Child, BufReader<std::process::ChildStderr>) {
     let (broker, database) = (servers.broker(), servers.database());
     let mut command = home.command(&["demo", "--broker", &broker, "--database", &database]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut steps = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.starts_with("crash 1") {
+    while !line.starts_with(&format!("crash {number}")) {
         line.clear();
         let read = steps.read_line(&mut line).unwrap();
         assert!(read > 0, "it ended by itself; if a server is missing: `cargo xtask services up`");
@@ -41,7 +41,7 @@ fn sigterm_leaves_nothing() {
 
 fn interrupted_by(which: Signal) {
     let (home, servers) = (Home::new(), Servers::new());
-    let (mut child, mut steps) = in_the_middle(&home, &servers);
+    let (mut child, mut steps) = after_crash(1, &home, &servers);
     signal(&child, which);
     let mut rest = String::new();
     steps.read_to_string(&mut rest).unwrap();
@@ -55,7 +55,8 @@ fn interrupted_by(which: Signal) {
 #[test]
 fn a_run_that_is_killed_leaves_no_process() {
     let (home, servers) = (Home::new(), Servers::new());
-    let (mut child, _steps) = in_the_middle(&home, &servers);
+    // The last consumer, which would not end by itself.
+    let (mut child, _steps) = after_crash(4, &home, &servers);
     signal(&child, Signal::KILL);
     child.wait().unwrap();
     let end = Instant::now() + Duration::from_secs(30);
