@@ -41,7 +41,9 @@ impl<'a> Stage<'a> {
     pub(crate) fn new(places: Places, program: Program, watch: &'a dyn Watch) -> Result<Self, LabError> {
         let product = product::of_url(&places.broker)?;
         let folder = tempfile::Builder::new().prefix("aftercommit-").tempdir();
-        let folder = folder.map_err(LabError::doing("making a folder for temporary files"))?;
+        let folder = folder.map_err(LabError::doing(
+            "making a folder for temporary files, in the place that TMPDIR names",
+        ))?;
         let file = |name: &str| folder.path().join(name).display().to_string();
         let database = match database::of_url(&places.database)? {
             "sqlite" => {

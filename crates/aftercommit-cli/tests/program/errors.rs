@@ -63,6 +63,18 @@ fn a_missing_database_is_named() {
     fails(&["migrate", "--database", &database], 3, &says);
 }
 
+#[cfg(all(feature = "sqlqueue", feature = "postgres"))]
+#[test]
+fn a_database_that_refuses_says_why() {
+    let url = xtask::services::postgres::url().unwrap();
+    let database = format!("{}/no_such_database", &url[..url.rfind('/').unwrap()]);
+    fails(
+        &["demo", "--database", &database],
+        3,
+        &["refused access: database \"no_such_database\" does not exist"],
+    );
+}
+
 #[cfg(not(feature = "rabbitmq"))]
 #[test]
 fn a_missing_product_names_its_feature() {

@@ -29,7 +29,12 @@ pub(super) async fn open(site: &Site) -> Result<Postgres, LabError> {
     let place = format!("PostgreSQL at {}:{}", server.get_host(), server.get_port());
     // A pool would try again and again, and in the end say only that it timed out.
     let first = PgConnection::connect_with(&server).await;
-    let first = first.map_err(LabError::away(format!("{place} cannot be reached")))?;
+    let first = first.map_err(|error| match error {
+        sqlx::Error::Database(said) => {
+            LabError::failed(format!("{place} refused access: {}", said.message()))
+        }
+        error => LabError::away(format!("{place} cannot be reached"))(error),
+    })?;
     first.close().await.map_err(LabError::doing(format!("leaving {place}")))?;
     let pool = PgPoolOptions::new().max_connections(5).acquire_timeout(Duration::from_secs(10));
     let options = PgInboxOptions::default().schema(&*schema);
