@@ -5,7 +5,7 @@ mod text;
 use serde::Serialize;
 
 use crate::Assertion;
-use crate::program::Part;
+use crate::program::Component;
 
 /// What an experiment leaves for a reader who was not there.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Card {
     /// The counter-experiment, if it was one.
     pub counter: Option<&'static str>,
     /// Versions and digests.
-    pub parts: Parts,
+    pub components: Components,
     /// When the run ended (RFC 3339, UTC).
     pub captured_at: String,
     /// How long it took, in milliseconds.
@@ -34,17 +34,17 @@ pub struct Card {
 /// Versions and digests of everything that took part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Parts {
+pub struct Components {
     /// This program.
-    pub program: Part,
+    pub program: Component,
     /// The client library of the broker.
-    pub broker_client: Part,
+    pub broker_client: Component,
     /// The broker.
-    pub broker: Part,
+    pub broker: Component,
     /// The client library of the database.
-    pub database_client: Part,
+    pub database_client: Component,
     /// The database.
-    pub database: Part,
+    pub database: Component,
 }
 
 /// How the processes of a run ended.
@@ -107,7 +107,7 @@ impl Card {
             "figures": figures,
             "assertions": self.assertions,
             "exitCodes": self.exit_codes,
-            "parts": self.parts,
+            "components": self.components,
             "capturedAt": self.captured_at,
             "durationMs": self.duration_ms,
         })

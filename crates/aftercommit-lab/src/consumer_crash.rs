@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use crate::card::{Card, ExitCodes, Parts};
+use crate::card::{Card, Components, ExitCodes};
 use crate::order::Order;
 use crate::plan::{Crash, CrashAt};
 use crate::product;
-use crate::program::Part as Taken;
+use crate::program::Component;
 use crate::role::{Consume, Method, Part, now, snapshot};
 use crate::stage::{Places, Stage};
 use crate::tally::Tally;
@@ -51,7 +51,7 @@ struct Seen {
     rows: Vec<(String, String)>,
     processed: u64,
     depth: u64,
-    parts: Parts,
+    components: Components,
 }
 
 impl Experiment {
@@ -84,7 +84,7 @@ impl Experiment {
             product,
             database: database::of_url(&self.database)?,
             counter: self.counter.map(Counter::as_str),
-            parts: seen.parts,
+            components: seen.components,
             captured_at: now(),
             duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
             exit_codes: seen.exit_codes,
@@ -95,7 +95,7 @@ impl Experiment {
 
     async fn act(&self, stage: &Stage<'_>) -> Result<Seen, LabError> {
         let mut tally = Tally::default();
-        let parts = self.parts(stage).await?;
+        let components = self.components(stage).await?;
         let sends = (1..=3).map(Order).collect();
         let producer = stage.publish(Part::Producer { sends, at_once: 1 }, &mut tally).await?;
         let method = self.counter.map_or(Method::Inbox, Counter::method);
@@ -109,22 +109,22 @@ impl Experiment {
         let rows = take_snapshot(stage, &mut tally).await?;
         let processed = stage.ledger()?.processed().await?;
         let exit_codes = ExitCodes { producer, crashed, drained };
-        Ok(Seen { tally, exit_codes, after_crash, rows, processed, depth, parts })
+        Ok(Seen { tally, exit_codes, after_crash, rows, processed, depth, components })
     }
 
-    async fn parts(&self, stage: &Stage<'_>) -> Result<Parts, LabError> {
-        let program = Taken {
+    async fn components(&self, stage: &Stage<'_>) -> Result<Components, LabError> {
+        let program = Component {
             version: concat!("aftercommit ", env!("CARGO_PKG_VERSION")).to_owned(),
             sha256: Some(self.program.digest()?),
         };
-        let broker = Taken::server(&stage.site.product, &stage.outside()?.version().await);
+        let broker = Component::server(&stage.site.product, &stage.outside()?.version().await);
         let name = database::of_url(&self.database)?;
-        Ok(Parts {
+        Ok(Components {
             program,
-            broker_client: Taken::client(product::client(&stage.site.product)),
+            broker_client: Component::client(product::client(&stage.site.product)),
             broker,
-            database_client: Taken::client(product::client(name)),
-            database: Taken::server(name, &stage.ledger()?.version().await?),
+            database_client: Component::client(product::client(name)),
+            database: Component::server(name, &stage.ledger()?.version().await?),
         })
     }
 }

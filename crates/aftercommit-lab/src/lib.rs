@@ -31,12 +31,12 @@ mod watch;
 
 pub use archive::store;
 pub use assertion::Assertion;
-pub use card::{Card, ExitCodes, Parts, Verdict};
+pub use card::{Card, Components, ExitCodes, Verdict};
 pub use consumer_crash::{Experiment, Report};
 pub use counter::Counter;
 pub use demo::{Demo, Figures};
 pub use error::LabError;
 pub use line::{KEYS, LogLine};
-pub use program::{Part, Program};
+pub use program::{Component, Program};
 pub use role::run as role;
 pub use watch::Watch;

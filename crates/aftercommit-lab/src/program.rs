@@ -40,7 +40,7 @@ impl Program {
 
 /// Something that took part, as the evidence card names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct Component {
     /// Name and version, as it says itself.
     pub version: String,
     /// SHA-256: of the program's file, or of the client's published crate. A server does not tell its own.
@@ -48,7 +48,7 @@ pub struct Part {
     pub sha256: Option<String>,
 }
 
-impl Part {
+impl Component {
     pub(crate) fn server(name: &str, version: &str) -> Self {
         Self { version: format!("{name} {version}"), sha256: None }
     }

@@ -113,12 +113,14 @@ fn the_card_is_one_object_and_a_copy_is_stored_at_home() {
     assert_eq!(card.at("/figures/business_rows"), 3);
     assert_eq!(card.at("/exitCodes/crashed"), 137);
     assert_eq!(card.at("/failed"), &serde_json::json!([]));
-    for pointer in ["/parts/program/sha256", "/parts/brokerClient/sha256", "/parts/databaseClient/sha256"] {
+    for pointer in
+        ["/components/program/sha256", "/components/brokerClient/sha256", "/components/databaseClient/sha256"]
+    {
         assert_eq!(card.at(pointer).as_str().unwrap().len(), 64, "{pointer}");
     }
-    let version = card.at("/parts/broker/version").as_str().unwrap();
+    let version = card.at("/components/broker/version").as_str().unwrap();
     assert!(version.starts_with("rabbitmq ") && !version.contains("unknown"), "{version}");
-    assert!(card.at("/parts/database/version").as_str().unwrap().starts_with("postgres 1"));
+    assert!(card.at("/components/database/version").as_str().unwrap().starts_with("postgres 1"));
     let stored = ended.err.lines().find_map(|line| line.strip_prefix("stored in ")).unwrap();
     assert!(Path::new(stored).starts_with(home.path(".local/share/aftercommit/lab")), "{stored}");
     let read = |name: &str| fs::read_to_string(Path::new(stored).join(name)).unwrap();

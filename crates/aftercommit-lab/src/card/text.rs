@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::Card;
-use crate::program::Part;
+use crate::program::Component;
 
 impl fmt::Display for Card {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -12,11 +12,11 @@ impl fmt::Display for Card {
         }
         row("product", &self.product)?;
         row("database", self.database)?;
-        row("program", &part(&self.parts.program))?;
-        row("broker client", &part(&self.parts.broker_client))?;
-        row("broker", &part(&self.parts.broker))?;
-        row("database client", &part(&self.parts.database_client))?;
-        row("database server", &part(&self.parts.database))?;
+        row("program", &told(&self.components.program))?;
+        row("broker client", &told(&self.components.broker_client))?;
+        row("broker", &told(&self.components.broker))?;
+        row("database client", &told(&self.components.database_client))?;
+        row("database server", &told(&self.components.database))?;
         row("captured at", &self.captured_at)?;
         row("duration", &format!("{} ms", self.duration_ms))?;
         let codes = self.exit_codes;
@@ -31,7 +31,7 @@ impl fmt::Display for Card {
     }
 }
 
-fn part(part: &Part) -> String {
-    let digest = part.sha256.as_ref().map(|digest| format!(", sha256 {digest}"));
-    format!("{}{}", part.version, digest.unwrap_or_default())
+fn told(component: &Component) -> String {
+    let digest = component.sha256.as_ref().map(|digest| format!(", sha256 {digest}"));
+    format!("{}{}", component.version, digest.unwrap_or_default())
 }
