@@ -32,7 +32,7 @@ impl<S: InboxStore> Lane<S> {
                     // the database's doing, and no attempt is charged for that.
                     match self.seated().await {
                         Ok(()) => rounds.after_failure(group, job, failed, self.work.is_batch()),
-                        Err(error) => self.after_fault(&mut rounds, group, error).await,
+                        Err(error) => self.after_fault(&mut rounds, group, error, false).await,
                     }
                 }
                 Ended::Away { stated, error } => {
@@ -43,7 +43,9 @@ impl<S: InboxStore> Lane<S> {
                         rounds.stop(group);
                     }
                 }
-                Ended::Store(error) => self.after_fault(&mut rounds, group, error).await,
+                Ended::Store { error, handled } => {
+                    self.after_fault(&mut rounds, group, error, handled).await;
+                }
             }
             let done = rounds.take_done();
             self.conclude(done).await;
@@ -55,7 +57,7 @@ impl<S: InboxStore> Lane<S> {
 
     async fn transact(&mut self, group: &Group) -> Ended {
         if let Err(error) = self.seated().await {
-            return Ended::Store(error);
+            return Ended::Store { error, handled: false };
         }
         let transaction = Transaction {
             store: &*self.store,
@@ -71,13 +73,14 @@ impl<S: InboxStore> Lane<S> {
         }
     }
 
-    async fn after_fault(&mut self, rounds: &mut Rounds, mut group: Group, error: StoreError) {
+    /// `handled`: whether a handler ran before, which may have brought the database to say so.
+    async fn after_fault(&mut self, rounds: &mut Rounds, mut group: Group, error: StoreError, handled: bool) {
         self.metrics.fault(error.fault());
         match error.fault() {
             Fault::Conflict => {
                 tracing::debug!(error = %chain(&error), reruns = group.reruns, "the transaction conflicted");
                 if after_a_moment(&self.stop, group.reruns).await {
-                    rounds.after_conflict(group);
+                    rounds.after_conflict(group, handled, &error);
                 } else {
                     rounds.stop(group);
                 }
@@ -87,10 +90,13 @@ impl<S: InboxStore> Lane<S> {
                 if error.fault() == Fault::Unknown {
                     group.after_unknown_commit();
                 }
-                if self.wait_for_database(&error).await {
-                    rounds.again(group);
-                } else {
-                    rounds.stop(group);
+                let is_back = self.wait_for_database(&error).await;
+                // A setting or a table is nobody's doing; a connection may have died of what the handler did.
+                let blamable = handled && matches!(error.fault(), Fault::Unavailable | Fault::Unknown);
+                match is_back {
+                    true if blamable => rounds.after_away(group, false, &error),
+                    true => rounds.again(group),
+                    false => rounds.stop(group),
                 }
             }
         }

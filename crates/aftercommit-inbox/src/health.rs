@@ -7,12 +7,15 @@ use aftercommit_core::Signal;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::waiting::Waiting;
+
 /// What a running consumer says about itself. Clones speak for the same consumer; reading waits for
 /// nothing.
 #[derive(Clone, Debug)]
 pub struct Health {
     pub(crate) signals: Vec<Signal>,
     pub(crate) lanes: Vec<Busy>,
+    pub(crate) waiting: Waiting,
     pub(crate) stuck_after: Duration,
     pub(crate) stop: CancellationToken,
     pub(crate) ended: CancellationToken,
@@ -22,7 +25,7 @@ pub struct Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Complaint {
-    /// The part: `source`, `database`, `dead letters`, `topology`, `consumer`, `lane`.
+    /// The part: `source`, `prefetch`, `database`, `dead letters`, `topology`, `consumer`, `lane`.
     pub part: &'static str,
     /// The reason, without secrets.
     pub reason: String,
@@ -30,8 +33,9 @@ pub struct Complaint {
 
 impl Health {
     /// Whether messages are being taken and handled right now. Empty: yes. False while the source is
-    /// not subscribed, the database is away, a message cannot be parked, the topology breaks the
-    /// promise, or the consumer stops.
+    /// not subscribed, all places of the prefetch are taken by messages that wait for their next
+    /// attempt, the database is away, a message cannot be parked, the topology breaks the promise, or
+    /// the consumer stops.
     #[must_use]
     pub fn not_ready(&self) -> Vec<Complaint> {
         let mut complaints = self.not_alive();
@@ -43,6 +47,8 @@ impl Health {
             .iter()
             .filter_map(|signal| signal.reason().map(|reason| Complaint { part: signal.part(), reason }));
         complaints.extend(down);
+        let full = self.waiting.complaint();
+        complaints.extend(full.map(|reason| Complaint { part: "prefetch", reason }));
         complaints
     }
 
@@ -109,12 +115,15 @@ impl Drop for BusyGuard {
 
 #[cfg(test)]
 mod tests {
+    use aftercommit_core::Capabilities;
+
     use super::*;
 
     fn health(signal: &Signal) -> Health {
         Health {
             signals: vec![signal.clone()],
             lanes: vec![Busy::default()],
+            waiting: Waiting::new(&Capabilities::new("any", 1)),
             stuck_after: Duration::from_secs(60),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),

@@ -90,10 +90,18 @@ impl<S: InboxStore> Lane<S> {
     /// and nothing more is decided. The pause lasts until the database has done something for us.
     pub(crate) async fn wait_for_database(&mut self, error: &StoreError) -> bool {
         let reason = chain(error);
-        tracing::warn!(
-            consumer = %self.consumer, lane = self.index, fault = error.fault().as_str(), error = %reason,
-            "the database is away; consumption pauses, no attempt is spent"
-        );
+        // One connection that died, of old age perhaps, is no outage yet: another one is taken at once.
+        if self.strikes > 0 {
+            tracing::warn!(
+                consumer = %self.consumer, lane = self.index, fault = error.fault().as_str(), error = %reason,
+                "the database is away; consumption pauses"
+            );
+        } else {
+            tracing::info!(
+                consumer = %self.consumer, lane = self.index, fault = error.fault().as_str(), error = %reason,
+                "the lane's connection is lost; it takes another one"
+            );
+        }
         if self.paused.is_none() {
             self.paused = Some(self.gate.pause(&reason));
             self.metrics.paused();

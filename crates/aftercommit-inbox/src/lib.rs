@@ -35,6 +35,7 @@ mod start;
 pub mod store;
 mod transaction;
 mod typed;
+mod waiting;
 mod work;
 
 pub use consumer::Consumer;

@@ -14,12 +14,16 @@ const MOST_APART: usize = 50;
 /// the smaller it is, the less it can conflict with.
 const RERUNS_BEFORE_HALVING: u32 = 4;
 
-/// How often one message alone is run again after a conflict before it is given back, so that a lane
+/// How often one message alone is run again after a conflict over its claim before it is given back, so that a lane
 /// is never caught in one conflict for good.
 const MOST_RERUNS: u32 = 16;
 
-/// How often a handler may meet an error that says "the database is away" while our own connection
-/// works, before the messages are taken one by one; alone, before it counts as the message's failure.
+/// The same after a conflict that came when its handler had run. That may be the handler's own doing, so in the end it
+/// counts as the message's failure; far more often than the worst contention conflicts in a row.
+const MOST_HANDLED_RERUNS: u32 = 48;
+
+/// How often the database may be away once a handler has run, and be back at once, before the messages are taken one by
+/// one; alone, before it counts as the message's failure: there are statements that end the connection each time.
 const MOST_AWAY: u32 = 3;
 
 /// Jobs that go through one transaction together, and how.
@@ -101,12 +105,16 @@ impl Rounds {
         self.done.extend(jobs.into_iter().map(|job| (job, Verdict::Stopped)));
     }
 
-    /// The transaction conflicted: again, then smaller, in the end given back.
-    pub(crate) fn after_conflict(&mut self, mut group: Group) {
+    /// The transaction conflicted: again, then smaller, in the end given back, or failed if a handler had run.
+    pub(crate) fn after_conflict(&mut self, mut group: Group, handled: bool, error: &StoreError) {
         group.reruns += 1;
         if group.jobs.len() > 1 && group.reruns > RERUNS_BEFORE_HALVING {
             self.halve(group);
-        } else if group.reruns > MOST_RERUNS {
+        } else if handled && group.reruns > MOST_HANDLED_RERUNS {
+            let verdicts =
+                group.jobs.iter().map(|_| Verdict::Failed(Failed::transient(chain(error)))).collect();
+            self.close(group, verdicts);
+        } else if !handled && group.reruns > MOST_RERUNS {
             tracing::warn!(
                 messages = group.jobs.len(),
                 "conflicts do not end; given back without an attempt"
@@ -117,9 +125,12 @@ impl Rounds {
         }
     }
 
-    /// A handler's statement said that the database is away, and it is not. It may be so for that
-    /// statement alone (a foreign table, a temporary file too large), so it must not hold up others
-    /// for good. What the handler itself states is believed for a message alone as long as it says so.
+    /// The database was away once a handler had run, and now it is not. It may be so for what that handler does alone (a
+    /// foreign table, a temporary file too large, a statement that kills its server process), so it must not hold up
+    /// others for good. What the handler itself states is believed for a message alone as long as it says so.
+    ///
+    /// A database that takes connections and commits nothing spends no attempt by this: the attempt is counted in a
+    /// commit of its own, and waits for that.
     pub(crate) fn after_away(&mut self, mut group: Group, stated: bool, error: &StoreError) {
         group.away += 1;
         if group.away <= MOST_AWAY {

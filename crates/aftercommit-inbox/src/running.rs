@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use aftercommit_core::{Delivery, Redelivery, Source, SourceError};
+use aftercommit_core::{Delivery, Redelivered, Redelivery, Source, SourceError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use crate::health::Health;
 use crate::measures::Measures;
 use crate::pause::Gate;
 use crate::settle::{Action, Settler};
+use crate::waiting::Waiting;
 
 /// A running consumer. Dropping it begins a graceful shutdown in the background.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub(crate) struct Parts {
     pub(crate) gate: Gate,
     pub(crate) metrics: Measures,
     pub(crate) died: Died,
+    pub(crate) waiting: Waiting,
     pub(crate) stop: CancellationToken,
     pub(crate) ended: CancellationToken,
     pub(crate) shutdown: Duration,
@@ -140,6 +142,9 @@ impl Parts {
             };
             for delivery in received? {
                 self.metrics.received(&delivery);
+                if delivery.redelivered == Redelivered::Yes {
+                    self.waiting.came_again();
+                }
                 let void = self.dispatch.push(delivery);
                 self.metrics.lost(void);
             }

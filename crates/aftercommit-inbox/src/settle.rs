@@ -15,6 +15,7 @@ use crate::backoff;
 use crate::evidence::{Evidence, settle};
 use crate::measures::Measures;
 use crate::pause::{Gate, Paused};
+use crate::waiting::Waiting;
 
 /// What the broker is told about a delivery.
 #[derive(Debug)]
@@ -46,6 +47,7 @@ struct Shared {
     stop: CancellationToken,
     parking: Gate,
     forget: Forget,
+    waiting: Waiting,
 }
 
 impl Settler {
@@ -55,10 +57,12 @@ impl Settler {
         metrics: Measures,
         stop: CancellationToken,
         forget: Forget,
+        waiting: Waiting,
     ) -> Self {
         let parking = Gate::new("dead letters");
         let tasks = TaskTracker::new();
-        Self { shared: Arc::new(Shared { publisher, dead_letter, metrics, tasks, stop, parking, forget }) }
+        let shared = Shared { publisher, dead_letter, metrics, tasks, stop, parking, forget, waiting };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Down while a message cannot be parked.
@@ -105,7 +109,13 @@ impl Shared {
                 let evidence = Evidence::duplicate(&delivery);
                 settle(delivery, evidence).await
             }
-            Action::GiveBack(when) => delivery.give_back(when).await,
+            Action::GiveBack(when) => {
+                let given_back = delivery.give_back(when).await;
+                if let (Ok(_), Redelivery::After(delay)) = (&given_back, when) {
+                    self.waiting.given_back(delay);
+                }
+                given_back
+            }
             // Parked elsewhere; unsettled here means that it comes again.
             Action::Park { .. } => return,
         };

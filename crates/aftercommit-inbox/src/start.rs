@@ -20,6 +20,7 @@ use crate::running::{Died, Parts, Running};
 use crate::settings::Settings;
 use crate::settle::{Forget, Settler};
 use crate::store::{InboxStore, Session as _};
+use crate::waiting::Waiting;
 
 pub(crate) async fn start<S: InboxStore>(
     consumer: Consumer<S>,
@@ -37,7 +38,9 @@ pub(crate) async fn start<S: InboxStore>(
     })?;
     let publisher = broker.publisher().await?;
     let source = broker.source(&subscription).await?;
-    let longest_delay = source.capabilities().delay.longest();
+    let capabilities = source.capabilities();
+    let longest_delay = capabilities.delay.longest();
+    let waiting = Waiting::new(&capabilities);
     warn_of_shortened_delays(&settings, longest_delay);
 
     let stop = CancellationToken::new();
@@ -47,12 +50,14 @@ pub(crate) async fn start<S: InboxStore>(
     let metrics = Measures::new(&name, broker.product());
     let forget = forget(Arc::clone(&store), name.clone());
     let dead_letter = broker.dead_letter(&subscription);
-    let settler = Settler::new(publisher, dead_letter, metrics.clone(), stop.clone(), forget);
+    let settler =
+        Settler::new(publisher, dead_letter, metrics.clone(), stop.clone(), forget, waiting.clone());
     let dispatch = Arc::new(Dispatch::new(sizes.lanes));
     let busy: Vec<Busy> = (0..sizes.lanes).map(|_| Busy::default()).collect();
     let health = Health {
         signals: vec![source.health(), gate.signal(), settler.signal(), topology.clone()],
         lanes: busy.clone(),
+        waiting: waiting.clone(),
         stuck_after: settings.stuck_after,
         stop: stop.clone(),
         ended: ended.clone(),
@@ -97,7 +102,8 @@ pub(crate) async fn start<S: InboxStore>(
         "the consumer is running"
     );
     let shutdown = settings.shutdown;
-    let parts = Parts { source, dispatch, lanes, settler, gate, metrics, died, stop, ended, shutdown };
+    let parts =
+        Parts { source, dispatch, lanes, settler, gate, metrics, died, waiting, stop, ended, shutdown };
     Ok(Running::new(parts, health, usize::from(sizes.prefetch)))
 }
 

@@ -21,8 +21,9 @@ pub(crate) enum Ended {
     Failed { job: Option<usize>, failed: Failed, cut: bool },
     /// A handler says, or met an error that says, that our own infrastructure is away.
     Away { stated: bool, error: StoreError },
-    /// The database, in a statement of ours or a conflict in one of the handler's.
-    Store(StoreError),
+    /// The database, in a statement of ours or a conflict in one of the handler's. `handled`: after a handler ran, so
+    /// that it may be the handler's doing.
+    Store { error: StoreError, handled: bool },
 }
 
 /// What one transaction needs beside its session.
@@ -53,11 +54,11 @@ impl<S: InboxStore> Transaction<'_, S> {
         session: &mut S::Session,
         jobs: &[Job],
     ) -> Result<(Vec<Verdict>, bool), Stop> {
-        let fresh = self.claim(session, jobs).await?;
+        let fresh = self.claim(session, jobs).await.map_err(Stop::Claim)?;
         let ours: Vec<usize> = (0..jobs.len()).filter(|&index| fresh[index]).collect();
         let mut verdicts: Vec<Verdict> = jobs.iter().map(|_| Verdict::Duplicate).collect();
         if ours.is_empty() {
-            session.rollback().await?;
+            session.rollback().await.map_err(Stop::Claim)?;
             return Ok((verdicts, false));
         }
         let messages: Vec<&Message> = ours.iter().map(|&index| &*jobs[index].message).collect();
@@ -86,7 +87,7 @@ impl<S: InboxStore> Transaction<'_, S> {
     }
 
     async fn try_apart(&self, session: &mut S::Session, jobs: &[Job]) -> Result<(Vec<Verdict>, bool), Stop> {
-        let fresh = self.claim(session, jobs).await?;
+        let fresh = self.claim(session, jobs).await.map_err(Stop::Claim)?;
         let mut verdicts = Vec::with_capacity(jobs.len());
         for (index, job) in jobs.iter().enumerate() {
             verdicts.push(if fresh[index] {
@@ -182,7 +183,7 @@ impl<S: InboxStore> Transaction<'_, S> {
         let usable = match &ended {
             Ended::Failed { cut, .. } => !cut,
             // After an abort nobody knows what the handler did to the connection.
-            Ended::Store(error) => matches!(error.fault(), Fault::Conflict | Fault::Refused),
+            Ended::Store { error, .. } => matches!(error.fault(), Fault::Conflict | Fault::Refused),
             Ended::Committed { .. } | Ended::Away { .. } => false,
         };
         if !usable {
@@ -199,14 +200,15 @@ impl<S: InboxStore> Transaction<'_, S> {
     fn ended(&self, stop: Stop) -> Ended {
         match stop {
             Stop::Call(Broken::Failed { index, failure }) => match self.fault_of(&failure) {
-                Some(error) if error.fault() == Fault::Conflict => Ended::Store(error),
+                Some(error) if error.fault() == Fault::Conflict => Ended::Store { error, handled: true },
                 Some(error) => Ended::Away { stated: failure.is_stated(), error },
                 None => Ended::Failed { job: index, failed: failure.into(), cut: false },
             },
             Stop::Call(Broken::Cut { index, error }) => {
                 Ended::Failed { job: index, failed: Failed::transient(error), cut: true }
             }
-            Stop::Store(error) => Ended::Store(error),
+            Stop::Claim(error) => Ended::Store { error, handled: false },
+            Stop::Store(error) => Ended::Store { error, handled: true },
         }
     }
 }
@@ -266,6 +268,8 @@ async fn claim<S: Session>(
 }
 
 enum Stop {
+    /// Before any handler ran.
+    Claim(StoreError),
     Call(Broken),
     Store(StoreError),
 }
@@ -294,5 +298,5 @@ const fn verdict(handled: Handled) -> Verdict {
 }
 
 fn no_session() -> Ended {
-    Ended::Store(StoreError::new(Fault::Unavailable, "no connection"))
+    Ended::Store { error: StoreError::new(Fault::Unavailable, "no connection"), handled: false }
 }

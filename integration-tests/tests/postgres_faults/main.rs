@@ -4,6 +4,7 @@
 //! Needs the shared RabbitMQ (`cargo xtask services up rabbitmq`) and PostgreSQL's programs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod blamed;
 mod cancelled;
 mod commit;
 mod conflicts;

@@ -3,8 +3,9 @@
 use aftercommit_inbox::{ConsumerError, Fault};
 use aftercommit_integration_tests::database::Database;
 use aftercommit_integration_tests::node;
+use aftercommit_integration_tests::until::PATIENCE;
 
-use crate::stage::{Stage, writes_a_row};
+use crate::stage::{Stage, ids, writes_a_row};
 
 async fn refused(stage: &Stage, db: &Database) -> String {
     let consumer = stage.consumer_on(db.inbox(), writes_a_row());
@@ -42,4 +43,27 @@ async fn fsync_off_and_synchronous_commit_off_of_the_server_are_refused() {
     for setting in ["fsync = off", "full_page_writes = off", "synchronous_commit = off", "postgresql.conf"] {
         assert!(text.contains(setting), "{setting} is not named: {text}");
     }
+}
+
+/// Nobody's fault, and it holds for every message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn synchronous_commit_turned_off_while_running_pauses_and_is_named() {
+    let node = node::postgres("").await;
+    let stage = Stage::on(&node.url(), "lowered").await;
+    let running = stage.start(stage.consumer(writes_a_row())).await;
+    let ids = ids(30);
+    stage.queue.publish(&ids[..10]).await;
+    stage.db.has_one_effect_each(&ids[..10], PATIENCE).await;
+
+    stage.db.run("ALTER SYSTEM SET synchronous_commit = off").await;
+    stage.db.run("SELECT pg_reload_conf()").await;
+    stage.queue.publish(&ids[10..]).await;
+    stage.database_is(false, &running).await;
+    let complaints = running.health().not_ready();
+    assert!(complaints.iter().any(|it| it.reason.contains("synchronous_commit")), "{complaints:?}");
+
+    stage.db.run("ALTER SYSTEM RESET synchronous_commit").await;
+    stage.db.run("SELECT pg_reload_conf()").await;
+    stage.database_is(true, &running).await;
+    stage.ends_well([running], &ids).await;
 }

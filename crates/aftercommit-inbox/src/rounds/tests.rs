@@ -32,6 +32,10 @@ fn jobs(count: usize, ours: bool) -> Vec<Job> {
         .collect()
 }
 
+fn conflict() -> StoreError {
+    StoreError::new(Fault::Conflict, "a serialization failure")
+}
+
 fn away() -> StoreError {
     StoreError::new(Fault::Unavailable, "the foreign server is away")
 }
@@ -50,10 +54,18 @@ fn until_done(rounds: &mut Rounds, mut step: impl FnMut(&mut Rounds, Group)) -> 
 #[test]
 fn conflicts_make_groups_smaller_and_end() {
     let mut rounds = Rounds::new(jobs(8, true));
-    until_done(&mut rounds, Rounds::after_conflict);
+    until_done(&mut rounds, |rounds, group| rounds.after_conflict(group, false, &conflict()));
     let done = rounds.take_done();
     assert_eq!(done.len(), 8);
     assert!(done.iter().all(|(_, verdict)| matches!(verdict, Verdict::Busy)));
+}
+
+#[test]
+fn conflicts_that_never_end_once_a_handler_has_run_are_a_failure() {
+    let mut rounds = Rounds::new(jobs(1, true));
+    let calls = until_done(&mut rounds, |rounds, group| rounds.after_conflict(group, true, &conflict()));
+    assert_eq!(calls, 49);
+    assert!(matches!(&rounds.take_done()[..], [(_, Verdict::Failed(_))]));
 }
 
 #[test]

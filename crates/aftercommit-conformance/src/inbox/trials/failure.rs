@@ -6,13 +6,13 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use aftercommit_core::dead_letter::header;
-use aftercommit_core::{HeaderValue, Message, RetryPolicy};
+use aftercommit_core::{Delay, HeaderValue, Message, RetryPolicy};
 use aftercommit_inbox::{InboxStore, Outcome, Router, metric};
 
 use super::text;
 use crate::faults::{Fault, Script, Seam, Side};
 use crate::inbox::probe::{Single, Step};
-use crate::inbox::scene::{CONSUMER, Done, Scene, ensure, id, ids, message};
+use crate::inbox::scene::{CONSUMER, Done, Scene, ensure, id, ids, message, until};
 
 super::cases! { "failure":
     attempts_used_up_are_parked_with_diagnostics,
@@ -33,6 +33,7 @@ super::cases! { "failure":
     a_parked_id_that_comes_again_is_handled_anew,
     infrastructure_costs_no_attempt,
     h26_an_always_failing_message_is_bounded_by_its_delays,
+    messages_that_wait_hold_up_no_other_or_it_says_so,
 }
 
 async fn attempts_used_up_are_parked_with_diagnostics<S: InboxStore>(scene: Scene<S>) -> Done {
@@ -322,4 +323,34 @@ async fn h26_an_always_failing_message_is_bounded_by_its_delays<S: InboxStore>(s
         ensure!(waited >= delay.mul_f64(0.9), "it came again after {waited:?}");
     }
     scene.each_once(ids(0..60)).await
+}
+
+/// Where the client holds them, they take the places of the prefetch: then nothing else comes, and the consumer is not
+/// ready and says why. Where the broker keeps them, others are handled meanwhile.
+async fn messages_that_wait_hold_up_no_other_or_it_says_so<S: InboxStore>(scene: Scene<S>) -> Done {
+    const PLACES: u8 = 6;
+    let probe = scene.probe(|call| if call.id != "well" && call.nth == 1 { Step::Fail } else { Step::Apply });
+    let policy = RetryPolicy::new([scene.stage.delay() * 2])?;
+    let cast = scene.consumer(&probe).await?.set(|consumer| consumer.retry(policy).lanes(1).max_batch(1));
+    let broker = scene.stage.connect().await?;
+    let subscription = scene.subscription.clone().with_prefetch(PLACES.into())?;
+    let held = matches!(broker.source(&subscription).await?.capabilities().delay, Delay::Held { .. });
+    let player = scene.start_on(cast, broker, subscription).await?;
+    scene.send_ids(0..PLACES.into()).await?;
+    scene
+        .within("all have failed", until(|| player.tally.outcome(Outcome::Retried) == u64::from(PLACES)))
+        .await?;
+    scene.send(message("well")).await?;
+    if held {
+        scene.until_complaint(&player, "prefetch").await?;
+        ensure!(player.health.is_alive(), "it heals by itself");
+        scene.stage.pass(scene.stage.delay() * 2).await;
+    } else {
+        scene.until_effects(1).await?;
+        scene.stage.pass(scene.stage.delay() * 2).await;
+    }
+    scene.until_empty().await?;
+    scene.until_ready(&player).await?;
+    scene.stop(player).await?;
+    scene.each_once(ids(0..PLACES.into()).into_iter().chain(["well".to_owned()])).await
 }

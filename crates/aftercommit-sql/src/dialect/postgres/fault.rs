@@ -36,10 +36,12 @@ pub(super) fn of_statement(error: &sqlx::Error) -> Fault {
 }
 
 /// An error of the last statement. Where claims could be written, only a handler can have made the
-/// transaction read-only.
+/// transaction read-only. It waits for nobody: what cancels it is a COPY that a handler left
+/// unfinished, or a server that does nothing any more.
 pub(super) fn of_proof(error: &sqlx::Error) -> Fault {
     match of_database(error).map(PgDatabaseError::code) {
         Some(READ_ONLY) => Fault::Aborted,
+        Some("57014") => Fault::Unavailable,
         _ => of_statement(error),
     }
 }

@@ -89,6 +89,26 @@ impl PgSession {
         Err(self.broken(Phase::Failed, what))
     }
 
+    /// The COMMIT could vanish. A handler's SET ends with its transaction or session and is its message's fault; a
+    /// default that somebody changed while we run is nobody's, and holds for every message.
+    async fn vanishing(&mut self) -> StoreError {
+        let limit = self.enter();
+        let sql = "SELECT reset_val = setting FROM pg_settings WHERE name = 'synchronous_commit'";
+        let answer = within(limit, sqlx::query_scalar(sql).persistent(false).fetch_one(self.conn())).await;
+        match self.leave("looking at synchronous_commit", answer, fault::of_statement, Phase::Failed) {
+            Ok(true) => StoreError::new(
+                Fault::Unsafe,
+                "a COMMIT can vanish: synchronous_commit was lowered for this server, database or role: \
+                 set it to on again, and reload",
+            ),
+            Ok(false) => StoreError::new(
+                Fault::Aborted,
+                "a handler lowered synchronous_commit: the COMMIT could vanish",
+            ),
+            Err(error) => error,
+        }
+    }
+
     fn detach(&mut self) {
         if let Some(conn) = self.conn.take() {
             // Closes the socket at once and without a task; the server rolls back.
@@ -195,7 +215,7 @@ impl Session for PgSession {
             return Err(self.broken(Phase::Failed, "the transaction does not hold exactly what it claimed"));
         }
         if vanishing && !self.shared.options.allow_unsafe_commit {
-            return Err(self.broken(Phase::Failed, "synchronous_commit was lowered: the COMMIT could vanish"));
+            return Err(self.vanishing().await);
         }
         self.phase = Phase::Proved;
         Ok(())

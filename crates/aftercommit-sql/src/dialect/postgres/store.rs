@@ -10,7 +10,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, Postgres};
 
 use super::options::PgInboxOptions;
-use super::session::PgSession;
+use super::session::{PgSession, within};
 use super::statements::Statements;
 use super::{check, fault, migrate, pooler};
 use crate::fault::along;
@@ -65,12 +65,8 @@ impl PgInbox {
             server = server.application_name("aftercommit");
         }
         // A pool would try again and again, and in the end say only that it timed out.
-        let first = PgConnection::connect_with(&server).await.map_err(|source| {
-            let place = format!("PostgreSQL at {}:{}", server.get_host(), server.get_port());
-            StoreError::new(Fault::Unavailable, format!("{place} cannot be reached")).with_source(source)
-        })?;
-        drop(first);
-        let pool = PgPoolOptions::new().acquire_timeout(Duration::from_secs(10)).connect_lazy_with(server);
+        drop(connect(&server).await?);
+        let pool = PgPoolOptions::new().acquire_timeout(CONNECT_WITHIN).connect_lazy_with(server);
         Ok(Self::with_options(pool, options))
     }
 
@@ -109,10 +105,33 @@ impl PgInbox {
     }
 
     async fn acquire(&self) -> Result<PoolConnection<Postgres>, StoreError> {
-        self.0.pool.acquire().await.map_err(|source| {
-            StoreError::new(Fault::Unavailable, "no connection to PostgreSQL").with_source(source)
-        })
+        let source = match self.0.pool.acquire().await {
+            Ok(conn) => return Ok(conn),
+            Err(source) => source,
+        };
+        // It says no more than that whatever the reason is, so the server is asked for one.
+        if matches!(source, sqlx::Error::PoolTimedOut) {
+            drop(connect(&self.0.pool.connect_options()).await?);
+            let what = "all connections of the pool are taken: it needs as many as lanes and two more";
+            return Err(StoreError::new(Fault::Unavailable, what).with_source(source));
+        }
+        Err(StoreError::new(Fault::Unavailable, "no connection to PostgreSQL").with_source(source))
     }
+}
+
+/// How long one connection may take to open, and a pool to give one.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// A connection, or what the server or the way to it says.
+async fn connect(server: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    within(CONNECT_WITHIN, PgConnection::connect_with(server)).await.map_err(|source| {
+        let place = format!("PostgreSQL at {}:{}", server.get_host(), server.get_port());
+        let what = match &source {
+            sqlx::Error::Database(_) => "takes no connection from us",
+            _ => "cannot be reached",
+        };
+        StoreError::new(Fault::Unavailable, format!("{place} {what}")).with_source(source)
+    })
 }
 
 #[async_trait]
@@ -133,7 +152,10 @@ impl InboxStore for PgInbox {
         // Taken out of the pool, so that neither an error nor a dropped future gives it back in the
         // middle of something.
         let mut conn = self.acquire().await?.detach();
-        check::run(&mut conn, &self.0.options).await?;
+        let checking = check::run(&mut conn, &self.0.options);
+        tokio::time::timeout(self.0.options.answer_timeout(), checking).await.unwrap_or_else(|_| {
+            Err(StoreError::new(Fault::Unavailable, "checking the settings: PostgreSQL does not answer"))
+        })?;
         self.check_pooler(conn).await
     }
 
@@ -143,7 +165,8 @@ impl InboxStore for PgInbox {
         const TRIES: usize = 4;
         for _ in 0..TRIES {
             let mut conn = self.acquire().await?;
-            let source = match check::is_in_transaction(&mut conn).await {
+            let asking = check::is_in_transaction(&mut conn);
+            let source = match within(self.0.options.answer_timeout(), asking).await {
                 Ok(false) => return Ok(PgSession::new(conn, Arc::clone(&self.0))),
                 Ok(true) => None,
                 Err(source) => Some(source),
