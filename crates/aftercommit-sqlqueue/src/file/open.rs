@@ -12,7 +12,7 @@ use crate::table;
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Between two tries of what SQLite refuses without waiting.
+/// Between two tries of what was locked.
 const PAUSE: Duration = Duration::from_millis(20);
 
 fn options(path: &Path, busy: Duration) -> SqliteConnectOptions {
@@ -27,8 +27,8 @@ fn options(path: &Path, busy: Duration) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Makes file and tables where they are missing. Any number of processes may do so at once: turning on the write-ahead log
-/// is refused without waiting while another process does the same, so it is tried until the busy timeout is over.
+/// Makes file and tables where they are missing. Any number of processes may do so at once. SQLite does not promise to wait
+/// for every lock on the way to a write-ahead log, so what is locked is tried again until the busy timeout is over.
 pub(super) async fn prepare(path: &Path, busy: Duration) -> Result<(), FileError> {
     let end = Instant::now() + busy;
     loop {
