@@ -15,7 +15,7 @@ use crate::tally::Tally;
 /// How often the queue is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// After so long without a line, a consumer at an empty queue has nothing left to do.
-const QUIET: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_secs(3);
 
 impl Stage<'_> {
     async fn start(&self, part: Part) -> Result<Process, LabError> {
