@@ -21,5 +21,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let orders = Subscription::new("shipping", "shipping")?.with_binding("orders.events", "order.created");
     broker.declare(&orders).await?;
     let consumer = Consumer::new(store, typed(|db, order, _| Box::pin(ship(db, order))));
-    Ok(consumer.run(broker, orders, async { _ = tokio::signal::ctrl_c().await }).await?)
+    Ok(consumer.run(broker, orders, aftercommit::shutdown_signal()).await?)
 }

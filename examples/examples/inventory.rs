@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use aftercommit::inbox::InboxStore;
-use aftercommit::{Broker, Consumer, Failure, Handled, connect, typed};
+use aftercommit::{Broker, Consumer, Failure, Handled, connect, shutdown_signal, typed};
 use aftercommit_examples::{
     Args, BoxError, Database, OrderCreated, Story, Warehouse, exit_code, log_to_stderr, on_database,
     subscription,
@@ -48,11 +48,7 @@ async fn until_ctrl_c(broker: Arc<dyn Broker>, database: Database) -> Result<boo
     let orders = subscription()?;
     broker.declare(&orders).await?;
     eprintln!("consuming from {} until Ctrl-C", orders.source);
-    let interrupted = async {
-        // Without a handler for the signal there is nothing to wait for: stop at once.
-        let _ = tokio::signal::ctrl_c().await;
-    };
-    on_database!(database, store => consumer(store).run(broker, orders, interrupted).await)?;
+    on_database!(database, store => consumer(store).run(broker, orders, shutdown_signal()).await)?;
     Ok(true)
 }
 

@@ -45,6 +45,6 @@ pub use aftercommit_core::{
 };
 pub use aftercommit_inbox::{
     BatchHandler, Consumer, ConsumerError, Handled, Handler, Health, Outcome, Router, Running, batch_fn,
-    handler_fn, typed,
+    handler_fn, shutdown_signal, typed,
 };
 pub use connect::{ConnectError, PRODUCTS, Product, connect};

@@ -88,7 +88,7 @@ mod on_servers {
         until("the consumer's binding", || host.is_bound("inventory.orders"));
         tell("publish_orders", &orders);
         until("30 reservations", || database.count("reservations") == Some(30));
-        inventory.interrupt();
+        inventory.end("INT");
     }
 
     /// The consumer of the README, as it stands there.
@@ -100,7 +100,7 @@ mod on_servers {
         until("the consumer's binding", || host.is_bound("shipping"));
         tell("publish_orders", &["--orders", "20", "--broker", &host.url()]);
         until("20 parcels", || database.count("parcels") == Some(20));
-        consumer.interrupt();
+        consumer.end("TERM");
         assert_eq!(database.count("inbox_messages"), Some(20));
         assert_eq!(host.left_in("shipping"), 0, "everything is confirmed");
     }

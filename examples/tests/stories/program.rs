@@ -67,10 +67,10 @@ impl Background {
         Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
 
-    /// Ctrl-C; it must shut down in good order.
-    pub(crate) fn interrupt(mut self) {
+    /// `INT` is Ctrl-C, `TERM` how service managers ask; it must shut down in good order.
+    pub(crate) fn end(mut self, signal: &str) {
         let pid = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
         assert!(self.0.wait().unwrap().success(), "the program did not end in good order");
     }
 }
