@@ -19,6 +19,11 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         "cargo xtask test -p aftercommit-sql -- claim",
     ),
     ("ci", "everything that must hold before a change lands, with a line per step", "cargo xtask ci"),
+    (
+        "matrix",
+        "runs all suites and the crash lab on every product with every database, and writes docs/matrix.md",
+        "cargo xtask matrix",
+    ),
     ("bench [ARGS...]", "services up, then the benchmarks", "cargo xtask bench inbox"),
 ];
 

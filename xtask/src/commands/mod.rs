@@ -6,6 +6,7 @@ mod direction;
 mod facade;
 mod failures;
 mod help;
+mod matrix;
 mod metadata;
 mod run;
 mod servers;
@@ -24,6 +25,7 @@ pub(crate) fn dispatch(args: &[String]) -> Result<bool> {
         "test" => testing::run(rest),
         "ci" => ci::run(),
         "bench" => run::bench(rest),
+        "matrix" => matrix::run(rest),
         "soak" => run::soak(rest),
         "help" | "--help" | "-h" => Ok(help::print()),
         unknown => Err(xtask::Error::new(format!("no command {unknown}: see `cargo xtask --help`"))),
