@@ -31,6 +31,25 @@ fn it_needs_nothing_and_a_seed_repeats_it() {
     home.is_clean();
 }
 
+/// How many deliveries were under way at a crash differs from run to run, and so do three figures and the time.
+#[cfg(all(feature = "sqlqueue", feature = "sqlite"))]
+#[test]
+fn the_readme_shows_what_it_prints() {
+    let readme = include_str!("../../../../README.md");
+    let shown = readme.split("\n```text\n").find(|block| block.starts_with("published"));
+    let shown = shown.and_then(|block| block.split("```").next()).unwrap();
+    let printed = Home::new().run(&["demo"]).expect(0).out;
+    let varies = |line: &str| {
+        ["received", "redelivered", "duplicates", "the promise"].iter().any(|word| line.starts_with(word))
+    };
+    let words = |line: &str| -> Vec<String> {
+        let is_fixed = |word: &&str| !varies(line) || !word.contains(|c: char| c.is_ascii_digit());
+        line.split_whitespace().filter(is_fixed).map(str::to_owned).collect()
+    };
+    let lines = |text: &str| text.lines().map(words).collect::<Vec<_>>();
+    assert_eq!(lines(shown), lines(&printed));
+}
+
 #[cfg(all(feature = "sqlqueue", feature = "sqlite"))]
 #[test]
 fn confirming_first_loses_orders_and_says_so() {

@@ -41,16 +41,18 @@ struct Pipes {
 const PROGRAM: &str = r#"
 Node = list_to_atom(os:getenv("RABBITMQ_NODENAME")),
 Call = fun(M, F, A) -> rpc:call(Node, M, F, A) end,
-Count = fun(Id, Query) -> {ok, {_, N}, _} = Call(ra, leader_query, [Id, Query]), N end,
+Both = fun(State) ->
+    Ready = rabbit_fifo:query_messages_ready(State),
+    {Ready, rabbit_fifo:query_messages_total(State) - Ready}
+end,
 Ask = fun(Name) ->
     case Call(rabbit_amqqueue, lookup, [Call(rabbit_misc, r, [<<"/">>, queue, Name])]) of
         {ok, Q} ->
             case Call(amqqueue, get_type, [Q]) of
                 rabbit_quorum_queue ->
                     Id = Call(amqqueue, get_pid, [Q]),
-                    Ready = Count(Id, fun rabbit_fifo:query_messages_ready/1),
-                    Total = Count(Id, fun rabbit_fifo:query_messages_total/1),
-                    io:format("~b ~b~n", [Ready, Total - Ready]);
+                    {ok, {_, {Ready, Out}}, _} = Call(ra, leader_query, [Id, Both]),
+                    io:format("~b ~b~n", [Ready, Out]);
                 rabbit_classic_queue ->
                     Keys = [messages_ready, messages_unacknowledged],
                     [{_, Ready}, {_, Out}] = Call(rabbit_amqqueue, info, [Q, Keys]),
