@@ -21,6 +21,9 @@ of the store suite on the database. `absent` means that the product or the datab
 stand below.
 ";
 
+/// A trial of this name is in no suite: the page of promises names one that does not exist.
+const NOT_RUN: &str = "**not run**";
+
 /// The page, and whether everything holds.
 pub(super) fn write(promises: &[Promise], found: &Found) -> (String, bool) {
     let mut page = HEAD.to_owned();
@@ -52,7 +55,8 @@ pub(super) fn write(promises: &[Promise], found: &Found) -> (String, bool) {
         page.extend(failed.iter().map(|name| format!("- `{name}`\n")));
         lab.iter().for_each(|error| println!("matrix: the lab failed: {error}"));
     }
-    (page, failed.is_empty() && lab.is_empty())
+    let all_ran = !page.contains(NOT_RUN);
+    (page, all_ran && failed.is_empty() && lab.is_empty())
 }
 
 fn suites(found: &Found) -> impl Iterator<Item = &Results> {
@@ -68,7 +72,7 @@ fn cell(promise: &Promise, found: &Found, pair: (&'static str, &'static str)) ->
     let absent = count(|outcome| matches!(outcome, Outcome::Absent(_)));
     let all = promise.trials.len();
     match (passed, absent) {
-        _ if outcomes.len() < all => "**not run**".to_owned(),
+        _ if outcomes.len() < all => NOT_RUN.to_owned(),
         (passed, absent) if passed + absent < all => format!("**{} failed**", all - passed - absent),
         (passed, 0) => format!("{passed} of {all}"),
         (0, _) => "absent".to_owned(),
