@@ -23,7 +23,9 @@ async fn main() -> ExitCode {
         Command::Lab(args) => lab::run(args).await,
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Args::command(), "aftercommit", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "aftercommit", &mut script);
+            say::out(String::from_utf8_lossy(&script).trim_end());
             Ok(exit::OK)
         }
         Command::Role => return aftercommit_lab::role().await,

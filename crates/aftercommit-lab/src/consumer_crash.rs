@@ -99,9 +99,9 @@ impl Experiment {
         let sends = (1..=3).map(Order).collect();
         let producer = stage.publish(Part::Producer { sends, at_once: 1 }, &mut tally).await?;
         let method = self.counter.map_or(Method::Inbox, Counter::method);
-        let part = Consume { method, prefetch: 1, crash: None };
+        let part = Consume { method, prefetch: 1, crash: None, spared: Vec::new() };
         let crash = Crash { at: CrashAt::BeforeConfirm, nth: 0 };
-        let crashed = stage.crash(part, crash, &mut tally).await?;
+        let crashed = stage.crash(part.clone(), crash, &mut tally).await?;
         stage.at_rest().await?;
         let after_crash = take_snapshot(stage, &mut tally).await?.len();
         let drained = stage.drain(part, &mut tally).await?;

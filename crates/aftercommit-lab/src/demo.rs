@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::plan::twice;
 use crate::plan::{Crash, CrashAt, Plan};
 use crate::role::{Consume, Method, Part};
 use crate::stage::{Places, Stage};
@@ -123,15 +124,16 @@ impl Demo {
         let start = Instant::now();
         let mut tally = Tally::default();
         let Plan { sends, crashes } = Plan::of_seed(self.seed);
+        let spared = twice(&sends);
         let (product, messages) = (&stage.site.product, sends.len());
         stage.watch.step(&format!("publishing {messages} messages to {product}"));
         stage.publish(Part::Producer { sends, at_once: 50 }, &mut tally).await?;
         let twice = tally.published - length(tally.published_ids.len());
         stage.watch.step(&format!("published {}, {twice} of them for the second time", tally.published));
         let method = if self.confirm_first { Method::ConfirmFirst } else { Method::Inbox };
-        let part = Consume { method, prefetch: 10, crash: None };
+        let part = Consume { method, prefetch: 10, crash: None, spared };
         for (number, crash) in crashes.iter().enumerate() {
-            let code = stage.crash(part, *crash, &mut tally).await?;
+            let code = stage.crash(part.clone(), *crash, &mut tally).await?;
             let at = self.place(*crash);
             stage.watch.step(&format!("crash {}: {at}, exit code {code}; started again", number + 1));
         }

@@ -54,6 +54,13 @@ impl Plan {
     }
 }
 
+/// The orders that are sent twice.
+pub(crate) fn twice(sends: &[Order]) -> Vec<Order> {
+    let mut sorted = sends.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+}
+
 /// `SplitMix64`: written here so that a seed means the same for ever.
 struct Dice(u64);
 
@@ -93,6 +100,8 @@ mod tests {
             plan.sends.iter().for_each(|order| *counts.entry(order).or_insert(0) += 1);
             assert_eq!((plan.sends.len(), counts.len()), (1200, 1000));
             assert_eq!(counts.values().filter(|count| **count == 2).count(), 200);
+            assert!(twice(&plan.sends).iter().all(|order| counts[order] == 2));
+            assert_eq!(twice(&plan.sends).len(), 200);
             let before = plan.crashes.iter().filter(|crash| crash.at == CrashAt::BeforeConfirm).count();
             assert_eq!((before, plan.crashes.len()), (3, 4));
             assert!(plan.crashes.iter().map(|crash| crash.nth + 1).sum::<usize>() < 1000);

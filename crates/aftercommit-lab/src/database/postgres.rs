@@ -8,12 +8,16 @@ use aftercommit::sql::sqlx::{self, AssertSqlSafe, Connection};
 use aftercommit::sql::{PgInbox, PgInboxOptions};
 use aftercommit::{Consumer, Failure, Handled, Handler, Message};
 use aftercommit_conformance::faults::{FaultyHandler, Script};
+use tokio::time::timeout;
 
 use super::ledger::ledger;
 use crate::LabError;
 use crate::order::id_of;
 use crate::role::Journal;
 use crate::site::{CONSUMER, Site};
+
+/// How long a connection may take to open.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) struct Postgres {
     store: PgInbox,
@@ -28,7 +32,8 @@ pub(super) async fn open(site: &Site) -> Result<Postgres, LabError> {
     let server = server.application_name("aftercommit-lab").options([("search_path", &schema)]);
     let place = format!("PostgreSQL at {}:{}", server.get_host(), server.get_port());
     // A pool would try again and again, and in the end say only that it timed out.
-    let first = PgConnection::connect_with(&server).await;
+    let silent = |_| LabError::failed(format!("{place} does not answer within {CONNECT_WITHIN:?}"));
+    let first = timeout(CONNECT_WITHIN, PgConnection::connect_with(&server)).await.map_err(silent)?;
     let first = first.map_err(|error| match error {
         sqlx::Error::Database(said) => {
             LabError::failed(format!("{place} refused access: {}", said.message()))
@@ -36,7 +41,7 @@ pub(super) async fn open(site: &Site) -> Result<Postgres, LabError> {
         error => LabError::away(format!("{place} cannot be reached"))(error),
     })?;
     first.close().await.map_err(LabError::doing(format!("leaving {place}")))?;
-    let pool = PgPoolOptions::new().max_connections(5).acquire_timeout(Duration::from_secs(10));
+    let pool = PgPoolOptions::new().max_connections(5).acquire_timeout(CONNECT_WITHIN);
     let options = PgInboxOptions::default().schema(&*schema);
     let options = options.map_err(LabError::doing("naming the schema"))?;
     Ok(Postgres { store: PgInbox::with_options(pool.connect_lazy_with(server), options), schema, place })

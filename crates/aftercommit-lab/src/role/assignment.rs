@@ -21,11 +21,14 @@ pub(crate) enum Part {
     Consumer(Consume),
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Consume {
     pub(crate) method: Method,
     pub(crate) prefetch: u16,
     pub(crate) crash: Option<Crash>,
+    /// Orders at which a consumer written by hand does not die, because they are sent twice: the other copy would mend
+    /// what it broke.
+    pub(crate) spared: Vec<Order>,
 }
 
 /// How a consumer works.

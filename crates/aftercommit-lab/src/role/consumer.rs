@@ -24,7 +24,8 @@ pub(super) async fn run(
     let subscription = subscription.map_err(LabError::doing("naming the queue"))?;
     if part.method != Method::Inbox {
         let source = broker.source(&subscription).await.map_err(LabError::doing("subscribing"))?;
-        let naive = naive::Naive { ledger, journal, method: part.method, crash: part.crash };
+        let Consume { method, crash, spared, .. } = part;
+        let naive = naive::Naive { ledger, journal, method, crash, spared };
         return naive.run(source, stop).await;
     }
     let script = part.crash.map_or_else(Script::record, script);

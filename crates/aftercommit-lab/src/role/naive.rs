@@ -13,7 +13,7 @@ use super::consumer::die;
 use super::journal::{Journal, Receipt};
 use crate::LabError;
 use crate::database::Ledger;
-use crate::order::id_of;
+use crate::order::{Order, id_of};
 use crate::plan::Crash;
 
 /// How long the next message may take; at the end of a queue there is none.
@@ -24,6 +24,7 @@ pub(super) struct Naive {
     pub(super) journal: Journal,
     pub(super) method: Method,
     pub(super) crash: Option<Crash>,
+    pub(super) spared: Vec<Order>,
 }
 
 impl Naive {
@@ -68,7 +69,7 @@ impl Naive {
         acker: Box<dyn Acker>,
     ) -> Result<(), LabError> {
         confirm(acker).await?;
-        if self.dies_here() {
+        if self.dies_here(receipt) {
             // The broker sends the next message for the confirm. With it in hand each run leaves the same behind.
             let _ = timeout(NEXT, source.recv(1)).await;
             die(&self.journal);
@@ -100,16 +101,17 @@ impl Naive {
         self.ledger.write_effect(&receipt.message).await?;
         self.journal.handled(&receipt.message);
         self.journal.settling(receipt);
-        if self.dies_here() {
+        if self.dies_here(receipt) {
             die(&self.journal);
         }
         Ok(())
     }
 
     /// Whether this is the point where the process dies: between the two things that belong together.
-    const fn dies_here(&mut self) -> bool {
+    fn dies_here(&mut self, receipt: &Receipt) -> bool {
+        let id = id_of(&receipt.message);
         match &mut self.crash {
-            Some(Crash { nth: 0, .. }) => true,
+            Some(Crash { nth: 0, .. }) => self.spared.iter().all(|order| order.message_id() != id),
             Some(crash) => {
                 crash.nth -= 1;
                 false

@@ -81,7 +81,7 @@ impl Stage<'_> {
     pub(crate) async fn drain(&self, part: Consume, tally: &mut Tally) -> Result<i32, LabError> {
         loop {
             let before = tally.lines.len();
-            let code = self.drain_once(part, tally).await?;
+            let code = self.drain_once(part.clone(), tally).await?;
             let left = self.at_rest().await?.ready;
             if code != 0 || left == 0 {
                 return Ok(code);
