@@ -30,7 +30,14 @@ async fn main() -> ExitCode {
         }
         Command::Role => return aftercommit_lab::role().await,
     };
-    ExitCode::from(done.unwrap_or_else(|error| exit::tell(&error)))
+    let code = done.unwrap_or_else(|error| exit::tell(&error));
+    match say::unwritten() {
+        Some(error) if code == exit::OK => {
+            say::err(format!("error: the standard output cannot be written: {error}"));
+            ExitCode::from(exit::NOT_RUN)
+        }
+        _ => ExitCode::from(code),
+    }
 }
 
 /// Errors, or what `RUST_LOG` says. The AMQP client is left out: it calls its own farewells errors.

@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     pub(crate) redelivered: u64,
     pub(crate) duplicates: u64,
     pub(crate) done: u64,
+    /// Deaths as planned.
+    pub(crate) crashes: u64,
 }
 
 impl Tally {
@@ -34,6 +36,7 @@ impl Tally {
             }
             "duplicate_skipped" => self.duplicates += 1,
             "done" => self.done += 1,
+            "crash_injected" => self.crashes += 1,
             _ => {}
         }
         self.lines.push(line);

@@ -108,6 +108,21 @@ fn help_and_completions_know_every_command() {
     assert!(home.run(&["lab", "--help"]).expect(0).out.contains("Examples:"));
 }
 
+/// What was asked for did not arrive: that is no success, and no panic. A reader who has enough is no failure.
+#[test]
+fn an_output_that_cannot_be_written_is_said() {
+    let home = Home::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = home.command(&["completions", "bash"]).stdout(full).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    assert!(said.contains("the standard output cannot be written"), "{said}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = home.command(&["completions", "bash"]).stdout(writer).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
 #[cfg(all(feature = "sqlqueue", feature = "sqlite"))]
 #[test]
 fn a_folder_that_cannot_be_made_is_found_before_the_run() {

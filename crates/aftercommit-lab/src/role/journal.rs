@@ -172,7 +172,9 @@ pub(crate) fn now() -> String {
 
 /// Who reads it may be gone, which the process notices elsewhere.
 fn write(line: &LogLine) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
+    // At once: when the process ends itself the standard output has no buffer any more, and a thread that still writes
+    // would leave a part of its line behind.
+    let _ = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

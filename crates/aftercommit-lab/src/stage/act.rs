@@ -52,9 +52,16 @@ impl Stage<'_> {
         tally: &mut Tally,
     ) -> Result<i32, LabError> {
         let part = Consume { crash: Some(crash), ..part };
+        let before = tally.crashes;
         let code = self.to_the_end(Part::Consumer(part), tally).await?;
-        if code == i32::from(HALTED) {
+        if code == i32::from(HALTED) && tally.crashes > before {
             return Ok(code);
+        }
+        if code == i32::from(HALTED) {
+            // The same code as that of SIGKILL.
+            return Err(LabError::failed(
+                "the consumer that was to die was killed by somebody else before".to_owned(),
+            ));
         }
         Err(LabError::failed(format!("the consumer that was to die ended with {code}, see above")))
     }
