@@ -25,7 +25,10 @@ impl Waiting {
 
     pub(crate) fn given_back(&self, delay: Duration) {
         if self.0.places.is_some() {
-            self.due().push(Instant::now() + delay);
+            let (mut due, now) = (self.due(), Instant::now());
+            // Where nobody asks for complaints and nothing says that it comes again, they would pile up.
+            due.retain(|due| *due > now);
+            due.push(now + delay);
         }
     }
 
