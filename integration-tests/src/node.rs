@@ -69,13 +69,27 @@ impl Private<rabbitmq::Node> {
     ///
     /// Cancel safe.
     pub async fn empties(&self, queue: &str) {
-        until(&format!("{queue} is empty"), PATIENCE, || async {
-            match self.depth(queue).await {
-                Some(0) => Ok(()),
-                found => Err(format!("{found:?} messages are there")),
-            }
-        })
-        .await;
+        until(&format!("{queue} is empty"), PATIENCE, || self.is_empty(queue)).await;
+    }
+
+    /// Whether nothing is left in a queue, unsettled messages with it; else what is.
+    ///
+    /// # Errors
+    ///
+    /// How many there are.
+    ///
+    /// # Panics
+    ///
+    /// As [`depth`](Self::depth).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn is_empty(&self, queue: &str) -> Result<(), String> {
+        match self.depth(queue).await {
+            Some(0) => Ok(()),
+            found => Err(format!("{found:?} messages are there")),
+        }
     }
 }
 

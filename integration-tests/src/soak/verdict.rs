@@ -25,10 +25,7 @@ pub(super) async fn holds(world: &World, fleet: &Fleet, load: &Load) {
     for queue in QUEUES {
         until(&format!("{queue} is empty"), PATIENCE, || async {
             fleet.mend().await;
-            match world.rabbitmq.depth(queue).await {
-                Some(0) => Ok(()),
-                found => Err(format!("{found:?} messages are there")),
-            }
+            world.rabbitmq.is_empty(queue).await
         })
         .await;
     }
